@@ -1,0 +1,93 @@
+# `make` lists what there is to do. Every target does the set-up that it needs, once.
+#
+# Variables: PYTHON=python3.12 (the interpreter of .venv), PORT=8000 (make serve),
+#            PYODIDE=cdn (make site: take Pyodide from its CDN in place of hosting it),
+#            ARGS="-k name" (make unit, make browser: passed to pytest).
+
+PYTHON  ?= python3
+PORT    ?= 8000
+PYODIDE ?= self
+ARGS    ?=
+
+PY      := .venv/bin/python
+PACKAGE := $(shell find tensorgrad -type f -not -path '*/__pycache__/*' 2>/dev/null)
+WEB     := $(shell find web -type f 2>/dev/null)
+export PORT PYODIDE
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo serve test lint unit doctest browser wheel site clean
+.DELETE_ON_ERROR:
+
+help: ## list the targets
+	@echo "make TARGET, where TARGET is one of"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' Makefile | while IFS='|' read -r name text; do printf '  %-9s %s\n' $$name "$$text"; done
+
+setup: build/.python build/.pyodide ## install everything that the other targets need (they do it themselves)
+
+demo: build/.site ## train a digit classifier in headless Chromium, picture in out/
+	@$(PY) tools/demo.py
+
+serve: build/.site ## serve the site with the Python REPL on http://127.0.0.1:$(PORT)
+	@$(PY) tools/serve.py
+
+test: lint doctest unit browser ## run everything: lint, doctests, unit tests, tests in the browser
+
+lint: build/.python ## ruff and pyright
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m pyright
+
+doctest: build/.python ## the examples in docstrings
+	$(PY) -m pytest -q --doctest-modules tensorgrad $(ARGS)
+
+unit: build/.python ## tests on CPython, no browser
+	$(PY) -m pytest -q tests/unit $(ARGS)
+
+browser: build/.site ## tests in headless Chromium
+	$(PY) -m pytest -q tests/browser $(ARGS)
+
+wheel: build/.wheel ## dist/tensorgrad_webgpu-*.whl
+
+site: build/.site ## the static site in build/site/
+
+clean: ## remove what was built; downloads and .venv stay
+	rm -rf dist out build/site build/wheel build/data build/.wheel build/.site build/.mnist
+
+# Stamps: each is the time when its step last succeeded.
+
+build/.system: tools/system.py
+	@mkdir -p build
+	@$(PYTHON) tools/system.py
+	@touch $@
+
+build/.python: build/.system tools/requirements.txt pyproject.toml
+	@test -x $(PY) || $(PYTHON) -m venv .venv
+	@echo "installing Python packages into .venv"
+	@$(PY) -m pip install --quiet --disable-pip-version-check -r tools/requirements.txt
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch $@
+
+build/.downloads: tools/fetch_pyodide.py | build/.python
+	@$(PY) tools/fetch_pyodide.py
+	@touch $@
+
+build/.pyodide: build/.downloads tools/compile_pyodide.py tools/bytecode.py tools/bytecode.mjs
+	@$(PY) tools/compile_pyodide.py
+	@touch $@
+
+build/.mnist: tools/mnist.py | build/.python
+	@$(PY) tools/mnist.py
+	@touch $@
+
+build/.wheel: tools/build_wheel.py pyproject.toml README.md LICENSE $(PACKAGE) | build/.python
+	@$(PY) tools/build_wheel.py
+	@touch $@
+
+build/.site: build/.wheel build/.pyodide build/.mnist tools/assemble_site.py $(WEB) build/.choice-$(PYODIDE)
+	@$(PY) tools/assemble_site.py
+	@touch $@
+
+# Another choice of PYODIDE than last time makes the site anew.
+build/.choice-$(PYODIDE):
+	@rm -f build/.choice-*
+	@touch $@

@@ -1,0 +1,76 @@
+"""Reverse-mode differentiation: appends the gradient's operations to the graph.
+
+Each primitive's `grad` is made of primitives, so the gradient is a graph like any
+other: it can be differentiated again, simplified and fused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensorgrad.callsite import call_site
+from tensorgrad.errors import ShapeError, TraceError
+from tensorgrad.graph import Graph, Value
+from tensorgrad.ops import add, ones_like, zeros_like
+from tensorgrad.primitive import REGISTRY
+from tensorgrad.tensor import Tensor
+from tensorgrad.trace import current_graph, own
+
+
+def append_grad(output: Tensor, wrt: Sequence[Tensor], seed: Tensor | None = None) -> list[Tensor]:
+    """Appends d(output)/d(each of `wrt`) to the running trace.
+
+    Args:
+        output: a float tensor of one element, or of any shape with `seed`.
+        wrt: float tensors of the same trace.
+        seed: the gradient of `output` itself; ones by default.
+
+    Returns:
+        One tensor for each of `wrt`, of its shape; zeros where the output does not depend on it.
+
+    Raises:
+        ShapeError: an output of several elements without a seed.
+        TraceError: an output or a target that is not of floats.
+
+    >>> import tensorgrad as tg
+    >>> def f():
+    ...     x = tg.tensor_input("x", (3,))
+    ...     return append_grad((x * x).sum(), [x])[0]
+    >>> tg.trace(f).type(tg.trace(f).outputs[0])
+    f32[3]
+    """
+    graph = current_graph()
+    for tensor in (output, *wrt):
+        if not own(tensor).dtype.is_float:
+            raise TraceError(f"gradients are of floats; {tensor.type} has none", call_site())
+    if seed is None:
+        if output.size != 1:
+            raise ShapeError(f"the gradient of {output.type} needs a scalar: sum() or mean() it first", call_site())
+        seed = ones_like(output)
+    grads: dict[Value, Tensor] = {output.value: seed}
+    for node_id in _between(graph, {t.value.node for t in wrt}, output.value.node):
+        node = graph.nodes[node_id]
+        rule = REGISTRY[node.op].grad
+        if rule is None or not any(v in grads for v in node.values):
+            continue
+        results = [Tensor(graph, v) for v in node.values]
+        cotangents = [grads[r.value] if r.value in grads else zeros_like(r) for r in results]
+        g, out = (cotangents[0], results[0]) if len(results) == 1 else (cotangents, results)
+        parts = rule(g, out, *(Tensor(graph, v) for v in node.inputs), **node.attrs)
+        for value, part in zip(node.inputs, parts, strict=True):
+            if part is not None:
+                grads[value] = add(grads[value], part) if value in grads else part
+    return [grads[t.value] if t.value in grads else zeros_like(t) for t in wrt]
+
+
+def _between(graph: Graph, sources: set[int], end: int) -> list[int]:
+    """The nodes on a way from a source to `end`, last first; the sources themselves have no rule to apply."""
+    reaches = set(sources)
+    for node in graph.nodes[: end + 1]:
+        if any(v.node in reaches for v in node.inputs):
+            reaches.add(node.id)
+    needed = {end}
+    for node in reversed(graph.nodes[: end + 1]):
+        if node.id in needed:
+            needed.update(v.node for v in node.inputs)
+    return sorted((reaches & needed) - sources, reverse=True)

@@ -1,0 +1,93 @@
+"""The interpret device: runs the kernels' own expressions on index grids, without a GPU.
+
+It is the second oracle beside the reference rules: what it computes went through
+lowering, fusion and the buffer plan, and through none of the WGSL templates. Buffers
+start as poison (NaN), so what a kernel failed to write shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tensorgrad.graph import Value
+from tensorgrad.lower.evaluate import evaluate
+from tensorgrad.lower.index import Var
+from tensorgrad.lower.kernel import Kernel
+from tensorgrad.lower.lowering import Lowered
+from tensorgrad.lower.expr import from_index
+
+
+def run(lowered: Lowered, leaves: Mapping[str, np.ndarray]) -> dict[int, np.ndarray]:
+    """Runs all kernels once.
+
+    Args:
+        leaves: name -> array of every parameter, state and input.
+
+    Returns:
+        buffer id -> its flat contents after the kernels and the writebacks.
+    """
+    plan = lowered.memory.plan
+    buffers: dict[int, np.ndarray] = {}
+    for spec in plan.buffers:
+        if spec.kind in ("param", "state", "input"):
+            buffers[spec.id] = np.array(leaves[spec.name], dtype=spec.dtype.numpy).reshape(-1)
+        elif spec.kind == "const":
+            buffers[spec.id] = np.asarray(spec.initial, dtype=spec.dtype.numpy).reshape(-1).copy()
+    for kernel in lowered.kernels:
+        _run(lowered, kernel, buffers)
+    sources = [buffers[w.source].copy() for w in plan.writebacks]
+    for copy, data in zip(plan.writebacks, sources, strict=True):
+        buffers[copy.dest] = data
+    return buffers
+
+
+def result(lowered: Lowered, buffers: Mapping[int, np.ndarray], value: Value, buffer: int) -> np.ndarray:
+    """A value's array, from the buffer that holds it."""
+    type_ = lowered.graph.type(value)
+    held = buffers.get(buffer)
+    if held is None:
+        return np.zeros(type_.shape, type_.dtype.numpy)
+    return held[: type_.size].reshape(type_.shape)
+
+
+def _run(lowered: Lowered, kernel: Kernel, buffers: dict[int, np.ndarray]) -> None:
+    graph, where = lowered.graph, lowered.memory.where
+
+    def read(value: Value) -> np.ndarray:
+        return buffers[where[value]][: graph.type(value).size]
+
+    grid = _grid(kernel.vars)
+    acc: dict[Value, np.ndarray] = {}
+    if kernel.matmul:
+        m = kernel.matmul
+        a = _on(m.a, (m.batch, m.m, m.k), read)
+        b = _on(m.b, (m.batch, m.k, m.n), read)
+        acc = {Value(m.node): np.matmul(a, b)}
+    shape = tuple(v.size for v in kernel.vars)
+    found: list[tuple[Value, np.ndarray, np.ndarray]] = []
+    for store in kernel.stores:
+        index = np.broadcast_to(evaluate(from_index(store.index), grid, read), shape).reshape(-1)
+        data = np.broadcast_to(evaluate(store.expr, grid, read, acc), shape).reshape(-1)
+        found.append((store.value, index, data))
+    for value, index, data in found:
+        type_ = graph.type(value)
+        target = buffers.get(where[value])
+        if value not in kernel.inplace or target is None:
+            target = np.full(type_.size, np.nan if type_.dtype.is_float else 0, type_.dtype.numpy)
+            buffers[where[value]] = target
+        target[index] = data.astype(type_.dtype.numpy)
+
+
+def _grid(variables: tuple[Var, ...]) -> dict[Var, np.ndarray]:
+    count = len(variables)
+    return {
+        v: np.arange(v.size, dtype=np.uint32).reshape([-1 if i == n else 1 for i in range(count)])
+        for n, v in enumerate(variables)
+    }
+
+
+def _on(e: object, variables: tuple[Var, ...], read: object) -> np.ndarray:
+    out = evaluate(e, _grid(variables), read)  # type: ignore[arg-type]
+    return np.broadcast_to(out, tuple(v.size for v in variables))

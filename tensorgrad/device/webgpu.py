@@ -1,0 +1,351 @@
+"""The browser's GPU, through Pyodide's JavaScript bridge and `replay.js` beside this file.
+
+`await request_device()` asks the browser for a device; `WebGPUDevice(device)` uses one that
+the page already has and never destroys it. Everything crosses the border as numbers, JSON or
+bytes, so that a step creates no object that would have to be freed. The module imports
+anywhere; without a browser only asking for a device fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorgrad.device.adapter import load_helper, read_limits, request_js_device
+from tensorgrad.device.base import MAX_IN_FLIGHT, Recording, Slice
+from tensorgrad.errors import DeviceLostError, OutOfMemoryError, ShaderError, TensorgradError
+
+OK, LOST, FAILED, INTERRUPTED = range(4)  # as in replay.js
+
+READ_AT_ONCE = 256 * 2**20
+"""Most bytes of one readback by `WebGPUDevice.read`; more is read in turns."""
+
+
+async def request_device(
+    *, power_preference: str = "high-performance", features: Iterable[str] = ()
+) -> WebGPUDevice:
+    """Ask the browser for a GPU device with the highest limits its adapter has.
+
+    Args:
+        power_preference: `high-performance` or `low-power`.
+        features: WebGPU features to switch on, where the adapter has them, besides
+            `timestamp-query`, `subgroups` and `shader-f16`.
+
+    Raises:
+        NoDeviceError: there is no WebGPU here, or WebGPU has no adapter.
+    """
+    device, info = await request_js_device(power_preference, features)
+    return WebGPUDevice(device, own=True, info=info)
+
+
+class WebGPUDevice:
+    """A JavaScript GPUDevice as the runtime sees it.
+
+    Args:
+        js_device: the GPUDevice. Several of these on one share its pipelines.
+        own: `close` destroys it; for a device that somebody else made, leave it False.
+        info: the adapter's GPUAdapterInfo, where the device does not carry it.
+    """
+
+    def __init__(self, js_device: Any, *, own: bool = False, info: Any = None) -> None:
+        self.js_device = js_device
+        self.limits = read_limits(js_device, info)
+        self._own = own
+        self._engine = load_helper().engineOf(js_device)
+
+    @property
+    def lost(self) -> str | None:
+        """Why the device is gone, or None while it works."""
+        reason = self._engine.lost
+        return reason if isinstance(reason, str) else None
+
+    @property
+    def buffer_count(self) -> int:
+        """GPU buffers that exist on the device through this library."""
+        return self._engine.buffers.size
+
+    def raise_lost(self) -> None:
+        """Raise DeviceLostError if the device is lost."""
+        if (reason := self.lost) is not None:
+            raise DeviceLostError(
+                f"the GPU device was lost: {reason}. What was on it is gone; "
+                "compile again to get a new device, and restore the last snapshot or checkpoint"
+            )
+
+    async def _settle(self, promise: Awaitable[Any]) -> Any:
+        """Await a JavaScript promise; its rejection becomes one of our errors."""
+        from pyodide.ffi import JsException  # pyright: ignore[reportMissingImports]
+
+        try:
+            return await promise
+        except JsException as error:
+            self.raise_lost()
+            raise TensorgradError(f"the browser's GPU reported an error: {error}") from error
+
+    async def alloc(self, buffers: Sequence[tuple[str, int]]) -> list[int]:
+        """Allocate zeroed buffers, all or none; see `base.Device.alloc`."""
+        self.raise_lost()
+        if not buffers:
+            return []
+        largest = max(buffers, key=lambda buffer: buffer[1])
+        if largest[1] > self.limits.buffer_size:
+            most = _size(self.limits.buffer_size)
+            raise _out_of_memory(*largest, buffers, f"one buffer here holds at most {most}")
+        answer = await self._alloc(buffers)
+        if "ids" in answer:
+            return answer["ids"]
+        ids: list[int] = []
+        try:
+            for buffer in buffers:  # the browser does not say which one failed: ask again, one by one
+                one = await self._alloc([buffer])
+                if "ids" not in one:
+                    raise _out_of_memory(*buffer, buffers, one["message"])
+                ids += one["ids"]
+        except BaseException:
+            self.free(ids)
+            raise
+        return ids
+
+    async def _alloc(self, buffers: Sequence[tuple[str, int]]) -> dict[str, Any]:
+        return json.loads(await self._settle(self._engine.alloc(json.dumps(buffers))))
+
+    def free(self, buffers: Collection[int]) -> None:
+        """Destroy buffers."""
+        self._engine.freeAll(json.dumps(list(buffers)))
+
+    def write(self, target: Slice, data: np.ndarray) -> None:
+        """Queue a write of `data`, exactly `target.nbytes` bytes, into a range."""
+        self.raise_lost()
+        self._engine.write(target.buffer, target.offset, data.reshape(-1).view(np.uint8))
+
+    async def read(self, ranges: Sequence[Slice]) -> list[np.ndarray]:
+        """The bytes of some ranges: one readback, or several where they are too large for one."""
+        self.raise_lost()
+        results: list[np.ndarray] = []
+        for group in _groups(ranges, min(READ_AT_ONCE, self.limits.buffer_size)):
+            data = await self._settle(self._engine.read(json.dumps(group)))
+            results += _split(_take(data), group)
+        return results
+
+    async def compile(self, recording: Recording) -> WebGPUProgram:
+        """Make a recording's pipelines and bind groups; see `base.Device.compile`."""
+        self.raise_lost()
+        from pyodide.ffi import create_proxy  # pyright: ignore[reportMissingImports]
+
+        staging = np.zeros(max(recording.staging_nbytes, 4), np.uint8)
+        waiting: dict[int, asyncio.Future[tuple[int, int]]] = {}
+        proxies = [create_proxy(staging), create_proxy(_waker(waiting))]
+        program = None
+        try:
+            program = await self._settle(self._engine.compile(_describe(recording), *proxies))
+            if isinstance(program, str):
+                raise _compile_error(recording, json.loads(program))
+            return WebGPUProgram(self, program, staging, waiting, proxies, recording)
+        except BaseException:
+            for proxy in proxies:
+                proxy.destroy()
+            raise
+
+    def close(self) -> None:
+        """Destroy the device if it is our own."""
+        if self._own:
+            self.js_device.destroy()
+            self._engine.lose("destroyed by tensorgrad")
+
+    def __repr__(self) -> str:
+        return f"WebGPUDevice({self.limits.adapter}{', lost' if self.lost else ''})"
+
+
+class WebGPUProgram:
+    """A recording with everything made; see `base.Program`. Made by `WebGPUDevice.compile`."""
+
+    def __init__(
+        self,
+        device: WebGPUDevice,
+        js_program: Any,
+        staging: np.ndarray,
+        waiting: dict[int, asyncio.Future[tuple[int, int]]],
+        proxies: list[Any],
+        recording: Recording,
+    ) -> None:
+        self.staging = staging
+        self._device = device
+        self._js = js_program
+        self._replay = js_program.replay  # looked up once: a step makes no JavaScript object
+        self._waiting = waiting
+        self._tickets = itertools.count(1)
+        self._proxies = proxies
+        self._has_loss = recording.loss is not None
+        self._reads: dict[tuple[Slice, ...], int] = {}
+        self._in_flight = 0
+
+    async def submit(self) -> None:
+        """Queue one step; waits only while `MAX_IN_FLIGHT` are under way."""
+        while self._in_flight >= MAX_IN_FLIGHT:
+            self._in_flight = await self._answer(self._js.drain)
+        count = self._replay(0, -1, False)
+        if count < 0:
+            self._device.raise_lost()
+        self._in_flight = count
+
+    async def step(self) -> int:
+        """Run one step and return the loss's bits."""
+        return await self._answer(self._replay, 0, True)
+
+    async def run(self, reads: tuple[Slice, ...], *, with_loss: bool = False) -> list[np.ndarray]:
+        """Run one step and return the bytes of some ranges."""
+        if not reads:
+            await self.submit()
+            return []
+        index = self._reads.get(reads)
+        if index is None:
+            index = self._reads[reads] = self._js.prepareRead(json.dumps(reads))
+        bits = await self._answer(self._replay, index, with_loss)
+        if sum(r.nbytes for r in reads) <= 4:
+            return [np.array([bits], np.uint32).view(np.uint8)]
+        return _split(_take(self._js.fetch(index)), reads)
+
+    async def _answer(self, call: Callable[..., Any], *args: Any) -> int:
+        """Call into JavaScript with a ticket and wait until `wake` is called with it."""
+        ticket = next(self._tickets)
+        # Not loop.create_future(): Pyodide's costs a second trip through the browser's event loop.
+        future: asyncio.Future[tuple[int, int]] = asyncio.Future()
+        self._waiting[ticket] = future
+        try:
+            if call(ticket, *args) == -1:
+                self._device.raise_lost()
+            status, value = await future
+        finally:
+            del self._waiting[ticket]
+        if status == OK:
+            return value
+        if status == INTERRUPTED:
+            raise KeyboardInterrupt
+        self._device.raise_lost()
+        raise TensorgradError("the step's results could not be read: the runtime was destroyed while it ran")
+
+    async def losses(self) -> np.ndarray:
+        """The bits of the losses that nobody has read, oldest first."""
+        self._device.raise_lost()
+        data = await self._device._settle(self._js.losses())
+        losses = _take(data).view(np.uint32)
+        self._js.forget()
+        return losses
+
+    async def profile(self) -> list[float]:
+        """Run one step with every dispatch timed: nanoseconds."""
+        self._device.raise_lost()
+        if "timestamp-query" not in self._device.limits.features:
+            raise TensorgradError(
+                "this device has no timestamp queries (the WebGPU feature 'timestamp-query'), so kernels "
+                "cannot be timed on the GPU; Chromium has them with --enable-unsafe-webgpu on most adapters"
+            )
+        data = await self._device._settle(self._js.profile())
+        return _take(data).view(np.float64).tolist()
+
+    def close(self) -> None:
+        """Free the program's own buffers and the proxies; safe twice."""
+        self._js.close()
+        for proxy in self._proxies:
+            proxy.destroy()
+        self._proxies = []
+
+
+def _waker(waiting: dict[int, asyncio.Future[tuple[int, int]]]) -> Callable[[int, int, int], bool]:
+    """The function that JavaScript reports a ticket's outcome to: (ticket, status, value)."""
+
+    def wake(ticket: int, status: int, value: int) -> bool:
+        future = waiting.get(ticket)
+        if future is None or future.done():
+            return False
+        future.set_result((status, value))
+        return True
+
+    return wake
+
+
+def _describe(recording: Recording) -> str:
+    """A recording as replay.js reads it; each distinct source appears once."""
+    sources: dict[str, int] = {}
+    dispatches = [
+        {
+            "label": d.label,
+            "source": sources.setdefault(d.source, len(sources)),
+            "access": "".join("w" if b.write else "r" for b in d.bindings),
+            "bindings": [b.range for b in d.bindings],
+            "x": d.workgroups[0],
+            "y": d.workgroups[1],
+        }
+        for d in recording.dispatches
+    ]
+    spec = {
+        "label": recording.label,
+        "sources": list(sources),
+        "dispatches": dispatches,
+        "uploads": recording.uploads,
+        "copies": recording.copies,
+        "loss": recording.loss,
+        "chunk": recording.chunk,
+    }
+    return json.dumps(spec)
+
+
+def _compile_error(recording: Recording, answer: dict[str, Any]) -> TensorgradError:
+    """The error for what `Engine.compile` reported: every refused shader, or an invalid step."""
+    if "shaders" not in answer:
+        return TensorgradError(f"the browser refused the step {recording.label!r}: {answer['message']}")
+    by_source: dict[str, tuple[list[str], dict[str, Any]]] = {}
+    for index, problem in answer["shaders"]:
+        dispatch = recording.dispatches[index]
+        by_source.setdefault(dispatch.source, ([], problem))[0].append(dispatch.label)
+    reports = []
+    for source, (labels, problem) in by_source.items():
+        lines = [f"  {line}:{column} {kind}: {text}" for line, column, kind, text in problem["messages"]]
+        numbered = [f"{number:5} | {line}" for number, line in enumerate(source.splitlines(), 1)]
+        names = ", ".join(dict.fromkeys(labels))
+        reports.append("\n".join([f"{names}: {problem['message']}", *lines, *numbered]))
+    count = len(reports)
+    return ShaderError(f"{count} shader{'s' * (count != 1)} did not compile.\n\n" + "\n\n".join(reports))
+
+
+def _out_of_memory(label: str, nbytes: int, buffers: Sequence[tuple[str, int]], why: str) -> OutOfMemoryError:
+    total = f"one of {len(buffers)} buffers of {_size(sum(size for _, size in buffers))} in all"
+    return OutOfMemoryError(f"the GPU has no room for {label!r} of {_size(nbytes)}, {total}: {why}")
+
+
+def _size(nbytes: int) -> str:
+    if nbytes < 2**20:
+        return f"{nbytes:,} bytes"
+    return f"{nbytes / 2**20:,.1f} MiB" if nbytes < 2**30 else f"{nbytes / 2**30:,.2f} GiB"
+
+
+def _groups(ranges: Sequence[Slice], most: int) -> list[list[Slice]]:
+    """Ranges in order, in groups of at most `most` bytes (a larger one alone)."""
+    groups: list[list[Slice]] = []
+    room = -1
+    for item in ranges:
+        if item.nbytes > room:
+            groups.append([])
+            room = most
+        groups[-1].append(item)
+        room -= item.nbytes
+    return groups
+
+
+def _take(data: Any) -> np.ndarray:
+    """A JavaScript buffer's bytes as a new array."""
+    array = np.empty(data.byteLength, np.uint8)
+    if array.size:
+        data.assign_to(array)
+    return array
+
+
+def _split(data: np.ndarray, ranges: Sequence[Slice]) -> list[np.ndarray]:
+    """The parts of `data` that belong to each of the ranges it was read from."""
+    ends = list(itertools.accumulate(item.nbytes for item in ranges))
+    return [data[end - item.nbytes : end] for item, end in zip(ranges, ends, strict=True)]

@@ -1,0 +1,129 @@
+"""Element types, shape specs and the promotion rules.
+
+A `DType` names how one element is stored on the device. Indexing a dtype with a
+shape gives a `Spec`, the way the inputs of a compiled function are declared:
+
+>>> from tensorgrad.dtypes import f32, i32
+>>> f32[64, 784]
+f32[64, 784]
+>>> i32[None].concrete((7,))
+i32[7]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from tensorgrad.errors import DtypeError
+
+Kind = Literal["b", "u", "i", "f"]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """An element type.
+
+    Attributes:
+        name: how it prints, `f32`.
+        kind: `b`, `u`, `i` or `f`, as in NumPy.
+        itemsize: bytes of one stored element; a bool is stored as a u32.
+        numpy: the NumPy dtype of a host array of it.
+        storage: the NumPy dtype of its bytes on the device.
+        rank: its place in the promotion order.
+    """
+
+    name: str
+    kind: Kind
+    itemsize: int
+    numpy: np.dtype
+    storage: np.dtype
+    rank: int
+
+    def __getitem__(self, shape: int | None | tuple[int | None, ...]) -> Spec:
+        return Spec(shape if isinstance(shape, tuple) else (shape,), self)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "f"
+
+
+def _dtype(name: str, kind: Kind, numpy: str, storage: str, rank: int) -> DType:
+    return DType(name, kind, np.dtype(storage).itemsize, np.dtype(numpy), np.dtype(storage), rank)
+
+
+bool_ = _dtype("bool", "b", "bool", "uint32", 0)
+u32 = _dtype("u32", "u", "uint32", "uint32", 1)
+i32 = _dtype("i32", "i", "int32", "int32", 2)
+f16 = _dtype("f16", "f", "float16", "float16", 3)
+f32 = _dtype("f32", "f", "float32", "float32", 4)
+
+ALL = (bool_, u32, i32, f16, f32)
+BY_NAME = {d.name: d for d in ALL}
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A shape and a dtype; None stands for a size that the first call fixes."""
+
+    shape: tuple[int | None, ...]
+    dtype: DType
+
+    def __post_init__(self) -> None:
+        for size in self.shape:
+            if size is not None and (not isinstance(size, int | np.integer) or size < 0):
+                raise DtypeError(f"a spec's sizes are whole numbers from 0 or None, got {self.shape}")
+
+    def __repr__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+    @property
+    def is_concrete(self) -> bool:
+        return None not in self.shape
+
+    def concrete(self, shape: Shape) -> Spec:
+        """The same spec with its open sizes taken from `shape`."""
+        return Spec(shape, self.dtype)
+
+
+def from_numpy(dtype: np.dtype) -> DType:
+    """The device dtype that holds a NumPy dtype: float64 narrows to f32, wide integers to i32."""
+    kind = dtype.kind
+    if kind == "b":
+        return bool_
+    if kind == "f":
+        return f16 if dtype.itemsize == 2 else f32
+    if kind == "u":
+        return u32 if dtype.itemsize == 4 else i32
+    if kind == "i":
+        return i32
+    raise DtypeError(f"no device dtype holds NumPy's {dtype}; use float, integer or bool arrays")
+
+
+def promote(a: DType, b: DType) -> DType:
+    """The dtype in which two tensors meet, as in PyTorch: bool < integers < floats.
+
+    Raises:
+        DtypeError: for i32 with u32, which would need 64 bits.
+
+    >>> promote(i32, f32)
+    f32
+    """
+    if {a, b} == {i32, u32}:
+        raise DtypeError("i32 and u32 have no common 32-bit dtype; convert one with .astype(tg.i32)")
+    return a if a.rank >= b.rank else b
+
+
+def promote_scalar(tensor: DType, value: bool | int | float) -> DType:
+    """The dtype in which a tensor meets a Python number: the number is weak, as in PyTorch."""
+    if isinstance(value, bool | np.bool_):
+        return tensor
+    if isinstance(value, int | np.integer):
+        return i32 if tensor is bool_ else tensor
+    return tensor if tensor.is_float else f32

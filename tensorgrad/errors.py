@@ -1,0 +1,69 @@
+"""Every error that the library raises on purpose.
+
+All derive from `TensorgradError`. A message names the operands and shapes, the rule
+that they break, the user's own line, and what to do about it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tensorgrad.callsite import CallSite
+
+
+class TensorgradError(Exception):
+    """The base of the library's errors.
+
+    Args:
+        message: what went wrong and what to do.
+        site: the user's line, appended to the message.
+    """
+
+    def __init__(self, message: str, site: CallSite | None = None) -> None:
+        super().__init__(f"{message}\n  at {site}" if site is not None else message)
+        self.site = site
+
+
+class ShapeError(TensorgradError, ValueError):
+    """Shapes, axes or indices that do not fit an operation."""
+
+
+class DtypeError(TensorgradError, TypeError):
+    """Element types that do not fit an operation."""
+
+
+class InputError(TensorgradError, ValueError):
+    """A step or a call was given data of another name, structure, shape, dtype or range."""
+
+
+class TraceError(TensorgradError, RuntimeError):
+    """An operation where no trace runs, a tensor of another trace, a value that is not known yet."""
+
+
+class NoDeviceError(TensorgradError, RuntimeError):
+    """There is no WebGPU here, or no adapter; the message says which."""
+
+
+class DeviceLostError(TensorgradError, RuntimeError):
+    """The GPU device was lost or destroyed; what lived on it is gone."""
+
+
+class OutOfMemoryError(TensorgradError, MemoryError):
+    """A buffer could not be allocated; names the tensor and the plan's total."""
+
+
+class ShaderError(TensorgradError, RuntimeError):
+    """Kernels that the browser's shader compiler refused, all of them, with numbered source."""
+
+
+class NonFiniteError(TensorgradError, ArithmeticError):
+    """A loss that is NaN or infinite, where the caller asked for an error."""
+
+
+class CheckpointError(TensorgradError, ValueError):
+    """A state dict that does not fit the model, or a damaged file."""
+
+
+class CheckError(TensorgradError, AssertionError):
+    """`train.check()` found a kernel whose output differs from the reference."""

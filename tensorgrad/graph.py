@@ -1,0 +1,140 @@
+"""The graph: a list of frozen operation nodes in single-assignment form.
+
+A node's inputs are `Value`s, each the result of an earlier node, so the list is in
+topological order as it stands. A graph is plain data: passes read one and build
+another. `print(graph)` shows it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from tensorgrad.callsite import CallSite
+from tensorgrad.dtypes import DType, Shape
+
+Role = Literal["param", "input", "state"]
+
+
+class Value(NamedTuple):
+    """One result of one node."""
+
+    node: int
+    index: int = 0
+
+    def __str__(self) -> str:
+        return f"%{self.node}" if self.index == 0 else f"%{self.node}.{self.index}"
+
+
+class TensorType(NamedTuple):
+    """The static shape and dtype of a value."""
+
+    shape: Shape
+    dtype: DType
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operation: `op` names its primitive, `attrs` are its static arguments (hashable values)."""
+
+    id: int
+    op: str
+    inputs: tuple[Value, ...]
+    attrs: Mapping[str, Any]
+    types: tuple[TensorType, ...]
+    site: CallSite | None = None
+
+    @property
+    def type(self) -> TensorType:
+        return self.types[0]
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        return tuple(Value(self.id, i) for i in range(len(self.types)))
+
+    def __str__(self) -> str:
+        results = ", ".join(f"{value}: {type_}" for value, type_ in zip(self.values, self.types, strict=True))
+        attrs = "".join(f" {key}={show_attr(value)}" for key, value in self.attrs.items())
+        return f"{results} = {self.op}({', '.join(map(str, self.inputs))}){attrs}"
+
+
+def show_attr(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(show_attr, value))}]"
+    return str(value)
+
+
+@dataclass(slots=True)
+class Graph:
+    """Nodes, what they return, and which states they replace.
+
+    Attributes:
+        nodes: in topological order; `nodes[i].id == i`.
+        outputs: the returned values, in order.
+        leaves: name -> value of every parameter, input and state.
+        updates: leaf value -> the value that replaces it once all kernels have run.
+        captures: name -> a value that the user asked to see.
+        grads: parameter name -> the value of its gradient, where gradients were appended.
+        slots: host number (a learning rate, say) -> its place in the row that every step sends.
+    """
+
+    nodes: list[Node] = field(default_factory=list)
+    outputs: list[Value] = field(default_factory=list)
+    leaves: dict[str, Value] = field(default_factory=dict)
+    updates: dict[Value, Value] = field(default_factory=dict)
+    captures: dict[str, Value] = field(default_factory=dict)
+    grads: dict[str, Value] = field(default_factory=dict)
+    slots: dict[str, int] = field(default_factory=dict)
+
+    def add(
+        self,
+        op: str,
+        inputs: Iterable[Value],
+        attrs: Mapping[str, Any],
+        types: tuple[TensorType, ...],
+        site: CallSite | None = None,
+    ) -> Node:
+        node = Node(len(self.nodes), op, tuple(inputs), attrs, types, site)
+        self.nodes.append(node)
+        return node
+
+    def node(self, value: Value) -> Node:
+        return self.nodes[value.node]
+
+    def type(self, value: Value) -> TensorType:
+        return self.nodes[value.node].types[value.index]
+
+    def roots(self) -> Iterator[Value]:
+        """Every value that somebody outside the graph sees."""
+        yield from self.outputs
+        yield from self.updates.values()
+        yield from self.captures.values()
+        yield from self.grads.values()
+
+    def leaf_name(self, value: Value) -> str | None:
+        node = self.node(value)
+        return node.attrs["name"] if node.op == "leaf" else None
+
+    def names_by_role(self, role: Role) -> dict[str, Value]:
+        return {name: v for name, v in self.leaves.items() if self.node(v).attrs["role"] == role}
+
+    def __str__(self) -> str:
+        lines = [str(node) for node in self.nodes]
+        lines += [f"return {', '.join(map(str, self.outputs))}"] if self.outputs else []
+        lines += [f"update {self.leaf_name(leaf)} <- {value}" for leaf, value in self.updates.items()]
+        lines += [f"capture {name} = {value}" for name, value in self.captures.items()]
+        lines += [f"grad {name} = {value}" for name, value in self.grads.items()]
+        return "\n".join(lines)

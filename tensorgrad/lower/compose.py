@@ -1,0 +1,215 @@
+"""From a graph to its finest kernels: which values own a buffer, and the expression of each.
+
+What owns a buffer: leaves and constant arrays, what the host reads, results and operands
+of matmuls, reductions, what is read at data-dependent places, and what several readers
+need and is dear to compute. Everything else is composed into its readers. Fusion then
+joins kernels and drops the buffers that nobody outside a kernel reads.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from tensorgrad.graph import Graph, Node, Value
+from tensorgrad.lower.expr import Expr, expr, load
+from tensorgrad.lower.index import Digit, Indices, Var, of_var, ravel, unravel
+from tensorgrad.lower.kernel import Kernel, Matmul, Store
+from tensorgrad.primitive import REGISTRY
+
+REDUCTIONS = frozenset({"sum", "max", "min", "argmax", "argmin", "scatter_add"})
+LEAVES = frozenset({"leaf", "array"})
+FREE = frozenset({"const", "iota"})
+
+_COSTS = {"div": 4, "sqrt": 4, "rsqrt": 4, "exp": 8, "log": 8, "sigmoid": 12, "pow": 24, "random_bits": 60}
+_DEAR = frozenset("expm1 log1p sin cos tanh erf remainder floor_divide".split())
+
+CHEAP = 80
+"""A value of at most this cost is computed again by each reader rather than stored (unless it reads much)."""
+
+
+class Costs(NamedTuple):
+    """What composing a value costs its reader: operations, and stored tensors read."""
+
+    ops: int
+    loads: frozenset[Value]
+
+
+def op_cost(op: str) -> int:
+    return _COSTS.get(op, 20 if op in _DEAR else 1)
+
+
+class Composer:
+    """Decides what is stored, and composes expressions over it.
+
+    Args:
+        graph: optimized; its nodes are lowered as they stand.
+        recompute: False stores every multi-used value, True recomputes cheap ones in each reader.
+    """
+
+    def __init__(self, graph: Graph, recompute: bool = True) -> None:
+        self.graph = graph
+        self.recompute = recompute
+        self.users = self._users()
+        self.stored: set[Value] = set()
+        self.costs: dict[Value, Costs] = {}
+        self._choose()
+
+    def _users(self) -> dict[Value, list[Node]]:
+        users: dict[Value, list[Node]] = {}
+        for node in self.graph.nodes:
+            for value in dict.fromkeys(node.inputs):
+                users.setdefault(value, []).append(node)
+        return users
+
+    # What is stored -------------------------------------------------------------------
+
+    def _choose(self) -> None:
+        graph = self.graph
+        roots = set(graph.roots())
+        readers = self._readers()
+        for node in graph.nodes:
+            if node.op in ("matmul", "gather", "scatter_add"):
+                self.stored.update(self._operand_buffer(v) for v in node.inputs)
+        for node in graph.nodes:
+            value = Value(node.id)
+            if node.op in LEAVES or node.op in REDUCTIONS or node.op == "matmul":
+                self.stored.update(node.values)
+            elif value in roots and not self._is_alias(node):
+                self.stored.add(value)
+            elif not REGISTRY[node.op].view and node.op not in FREE:
+                cost = self._cost(node)
+                dear = not self.recompute or cost.ops > CHEAP or self._large(cost, node) > 1
+                if (readers[value] > 1 and dear) or self._expands(node, cost):
+                    self.stored.add(value)
+            self.costs[value] = Costs(0, frozenset({value})) if value in self.stored else self._cost(node)
+
+    def _large(self, cost: Costs, node: Node) -> int:
+        """How many of the tensors that it reads are about as large as its result."""
+        return sum(2 * self.graph.type(v).size > node.type.size for v in cost.loads)
+
+    def _operand_buffer(self, value: Value) -> Value:
+        """What to store so that a template reads an operand in place: the nearest value below affine views."""
+        node = self.graph.node(value)
+        while REGISTRY[node.op].view and node.op != "pad":
+            value = node.inputs[0]
+            node = self.graph.node(value)
+        return value
+
+    def _readers(self) -> Counter[Value]:
+        """How many operations read a value, through views."""
+        readers: Counter[Value] = Counter()
+        for node in self.graph.nodes:
+            if not REGISTRY[node.op].view:
+                readers.update({self.base(v) for v in node.inputs})
+        return readers
+
+    def base(self, value: Value) -> Value:
+        """The value whose elements a chain of views shows."""
+        node = self.graph.node(value)
+        while REGISTRY[node.op].view:
+            value = node.inputs[0]
+            node = self.graph.node(value)
+        return value
+
+    def _is_alias(self, node: Node) -> bool:
+        """A reshape of a stored value that is no leaf: the output is the same buffer."""
+        return node.op in ("reshape", "stop_gradient") and self.alias(Value(node.id)) in self.stored
+
+    def alias(self, value: Value) -> Value:
+        """The value whose buffer holds this one's elements in the same order."""
+        node = self.graph.node(value)
+        while value not in self.stored and node.op in ("reshape", "stop_gradient"):
+            value = node.inputs[0]
+            node = self.graph.node(value)
+        return value if node.op not in LEAVES else Value(-1)
+
+    def _cost(self, node: Node) -> Costs:
+        total, read = op_cost(node.op), frozenset[Value]()
+        for value in node.inputs:
+            cost = self.costs[value]
+            total, read = total + cost.ops, read | cost.loads
+        return Costs(total, read)
+
+    def _expands(self, node: Node, cost: Costs) -> bool:
+        """It is dear, and its readers are so much larger that each element would be computed many times."""
+        if cost.ops < 8:
+            return False
+        size = node.type.size
+        return any(self._reader_size(user) >= 4 * max(size, 1) for user in self.users.get(Value(node.id), ()))
+
+    def _reader_size(self, node: Node) -> int:
+        if not REGISTRY[node.op].view:
+            return node.type.size
+        return max([node.type.size, *(self._reader_size(u) for u in self.users.get(Value(node.id), ()))])
+
+    # Expressions ------------------------------------------------------------------------
+
+    def element(self, value: Value, idx: Indices, inside: bool = False) -> Expr:
+        """The scalar of a value at an index: a load where it is stored, else its rule over its operands.
+
+        Args:
+            inside: compose the value itself even if it is stored (it is being computed here).
+        """
+        node = self.graph.node(value)
+        if value in self.stored and not inside:
+            type_ = self.graph.type(value)
+            return load(value, ravel(idx, type_.shape), type_.dtype)
+        rule = REGISTRY[node.op].lower
+        assert rule is not None, node.op
+        return rule(idx, *(Operand(self, v) for v in node.inputs), **node.attrs)
+
+    def kernels(self) -> list[Kernel]:
+        """One kernel a stored value, in topological order."""
+        out = []
+        for node in self.graph.nodes:
+            value = Value(node.id)
+            if value not in self.stored or node.op in LEAVES or node.type.size == 0:
+                continue
+            out.append(self._matmul(node) if node.op == "matmul" else self._kernel(value, node))
+        return out
+
+    def _kernel(self, value: Value, node: Node) -> Kernel:
+        var = Var("r", node.type.size)
+        flat = of_var(var)
+        body = self.element(value, unravel(flat, node.type.shape), inside=True)
+        return Kernel(var, None, [Store(value, flat, body)], nodes={node.id})
+
+    def _matmul(self, node: Node) -> Kernel:
+        left, right = (self.graph.type(v) for v in node.inputs)
+        lead = left.shape[:-2]
+        batch = Var("b", node.type.size // max(1, left.shape[-2] * right.shape[-1]))
+        m, n, k = Var("m", left.shape[-2]), Var("n", right.shape[-1]), Var("k", left.shape[-1])
+        at = unravel(of_var(batch), lead)
+        a = self._operand(node.inputs[0], (*at, of_var(m), of_var(k)))
+        b = self._operand(node.inputs[1], (*at, of_var(k), of_var(n)))
+        value = Value(node.id)
+        index = ravel((*at, of_var(m), of_var(n)), node.type.shape)
+        acc = expr("acc", (), node.type.dtype, value)
+        inner = Matmul(node.id, batch, m, n, k, a, b, node.type.dtype)
+        return Kernel(Var("r", node.type.size), None, [Store(value, index, acc)], inner, {node.id})
+
+    def _operand(self, value: Value, idx: Indices) -> Expr:
+        if self.graph.type(value).size == 0:
+            # an empty inner loop: nothing is read
+            return expr("const", (), self.graph.type(value).dtype, 0.0)
+        return self.element(value, idx)
+
+
+class Operand:
+    """A node's operand as lowering rules see it: called with an index, it gives the scalar there."""
+
+    __slots__ = ("composer", "dtype", "shape", "value")
+
+    def __init__(self, composer: Composer, value: Value) -> None:
+        self.composer, self.value = composer, value
+        self.shape, self.dtype = composer.graph.type(value)
+
+    def __call__(self, idx: Indices) -> Expr:
+        return self.composer.element(self.value, idx)
+
+
+def is_affine(e: Expr) -> bool:
+    """Whether an operand is one load at an affine index, so that a template can read it in place."""
+    return e.op == "load" and all(isinstance(atom, Digit) for atom, _ in e.data[1].terms)
+

@@ -1,0 +1,206 @@
+"""Value expressions: what one invocation of a kernel computes.
+
+A tensor is a function from an index to a scalar; lowering composes those functions,
+and the result is an `Expr`: a tree of scalar operations over loads. Equal expressions
+are one object (they are interned), so what is computed twice is found by identity.
+
+A reduction stands in an expression as `reduce`, with a loop variable of its own. The
+result of a matmul's inner loop stands in its epilogue as `acc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tensorgrad.dtypes import DType, bool_, u32
+from tensorgrad.graph import Value
+from tensorgrad.lower.index import Digit, Index, Var, digit_of, digits, dynamics, substitute
+
+
+class Expr:
+    """A scalar expression.
+
+    Attributes:
+        op: `const`, `index`, `load`, `acc`, `param`, `reduce`, `call`, or an elementwise operation.
+        args: its operands.
+        dtype: of its value.
+        data: const: the number; index: the Index; load: (Value, Index); acc: the Value;
+            reduce: (operation, Var); call: the Function; param: its name.
+    """
+
+    __slots__ = ("__weakref__", "_digits", "_loads", "args", "data", "dtype", "op")
+
+    def __init__(self, op: str, args: tuple[Expr, ...], dtype: DType, data: Any) -> None:
+        self.op, self.args, self.dtype, self.data = op, args, dtype, data
+        self._digits: frozenset[Digit] | None = None
+
+    @property
+    def indices(self) -> tuple[Index, ...]:
+        if self.op == "load":
+            return (self.data[1],)
+        return (self.data,) if self.op == "index" else ()
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        """Operands, and the expressions inside its indices."""
+        if self.op in ("load", "index"):
+            return tuple(dynamics(self.indices[0]))
+        return self.args
+
+    @property
+    def digits(self) -> frozenset[Digit]:
+        """The free digits: those of loop variables that no `reduce` inside binds."""
+        if self._digits is None:
+            found: set[Digit] = set()
+            for index in self.indices:
+                found |= digits(index)
+            for child in self.children:
+                found |= child.digits
+            if self.op == "reduce":
+                found = {d for d in found if d.var != self.data[1]}
+            self._digits = frozenset(found)
+        return self._digits
+
+    def __repr__(self) -> str:
+        from tensorgrad.lower.show import show  # the printer reads expressions: no cycle at import
+
+        return show(self)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A scalar function with one definition for every printer: its body in terms of `param`s."""
+
+    name: str
+    params: tuple[tuple[str, DType], ...]
+    dtype: DType
+    body: Expr
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Function) and other.name == self.name
+
+
+_interned: dict[tuple[Hashable, ...], Expr] = {}
+
+
+def clear_interned() -> None:
+    """Forgets the interned expressions; a lowering calls it when it is done."""
+    _interned.clear()
+
+
+def expr(op: str, args: tuple[Expr, ...], dtype: DType, data: Any = None) -> Expr:
+    """The one expression with these parts."""
+    # repr tells -0.0 from 0.0 and makes NaN equal to itself
+    key = (op, tuple(map(id, args)), dtype, repr(data) if op == "const" else data)
+    found = _interned.get(key)
+    if found is None:
+        found = _interned[key] = Expr(op, args, dtype, data)
+    return found
+
+
+def const(value: bool | int | float, dtype: DType) -> Expr:
+    return expr("const", (), dtype, bool(value) if dtype is bool_ else float(value) if dtype.is_float else int(value))
+
+
+def load(value: Value, index: Index, dtype: DType) -> Expr:
+    return expr("load", (), dtype, (value, index))
+
+
+def from_index(index: Index) -> Expr:
+    """The number that an index is, as a u32."""
+    return const(index.const, u32) if not index.terms else expr("index", (), u32, index)
+
+
+def reduce(op: str, var: Var, body: Expr) -> Expr:
+    """`sum`, `prod`, `max`, `min`, or `argmax`/`argmin` (the first position, u32) of `body` over `var`."""
+    return expr("reduce", (body,), u32 if op.startswith("arg") else body.dtype, (op, var))
+
+
+def call(function: Function, *args: Expr) -> Expr:
+    return expr("call", args, function.dtype, function)
+
+
+def where(condition: Expr, a: Expr, b: Expr) -> Expr:
+    if condition.op == "const":
+        return a if condition.data else b
+    return a if a is b else expr("where", (condition, a, b), a.dtype)
+
+
+def both(a: Expr, b: Expr) -> Expr:
+    if a.op == "const":
+        return b if a.data else a
+    if b.op == "const":
+        return a if b.data else b
+    return expr("and", (a, b), bool_)
+
+
+def below(index: Index, size: int) -> Expr:
+    """Whether an index that may lie outside is in `0 <= index < size`."""
+    known = index.below(size)
+    if known is not None:
+        return const(known, bool_)
+    return expr("less", (from_index(index), const(size, u32)), bool_)
+
+
+def walk(root: Expr, seen: set[int] | None = None) -> Iterator[Expr]:
+    """Every distinct expression below `root`, operands first."""
+    seen = set() if seen is None else seen
+    stack: list[tuple[Expr, bool]] = [(root, False)]
+    while stack:
+        e, done = stack.pop()
+        if done:
+            yield e
+        elif id(e) not in seen:
+            seen.add(id(e))
+            stack.append((e, True))
+            stack.extend((child, False) for child in reversed(e.children))
+
+
+def rebuild(
+    root: Expr,
+    digit: Callable[[Digit], Index | None] = lambda d: None,
+    leaf: Callable[[Expr], Expr | None] = lambda e: None,
+    memo: dict[int, Expr] | None = None,
+) -> Expr:
+    """The expression with its digits replaced, and any sub-expression for which `leaf` returns another."""
+    memo = {} if memo is None else memo
+    for e in walk(root):
+        new = leaf(e)
+        if new is None:
+            def again(x: Expr) -> Expr:
+                return memo[id(x)]
+
+            if e.op == "load":
+                new = load(e.data[0], substitute(e.data[1], digit, again), e.dtype)
+            elif e.op == "index":
+                new = from_index(substitute(e.data, digit, again))
+            elif e.args:
+                new = expr(e.op, tuple(memo[id(a)] for a in e.args), e.dtype, e.data)
+            else:
+                new = e
+        memo[id(e)] = new
+    return memo[id(root)]
+
+
+def replace_var(root: Expr, var: Var, index: Index) -> Expr:
+    """The expression with a free loop variable replaced by an index."""
+    return rebuild(root, lambda d: digit_of(index, d) if d.var == var else None)
+
+
+def loads(root: Expr) -> dict[Value, set[Index]]:
+    """Stored value -> the indices at which the expression reads it."""
+    found: dict[Value, set[Index]] = {}
+    for e in walk(root):
+        if e.op == "load":
+            found.setdefault(e.data[0], set()).add(e.data[1])
+    return found
+
+
+def reductions(root: Expr) -> list[Expr]:
+    """The `reduce` nodes below `root`, inner ones first."""
+    return [e for e in walk(root) if e.op == "reduce"]

@@ -1,0 +1,174 @@
+"""A kernel before it is text: loop variables, what it stores, and for a matmul its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tensorgrad.dtypes import DType
+from tensorgrad.graph import Value
+from tensorgrad.lower.expr import Expr, loads, reductions
+from tensorgrad.lower.index import Digit, Index, Var, digit_of, of_var
+
+FLAT = "t"
+"""The variable that counts the elements of a stored tensor in row-major order, where an index is inverted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """`value[index] = expr`, both in terms of the kernel's variables."""
+
+    value: Value
+    index: Index
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Matmul:
+    """`acc[b, m, n] = sum over k of a(b, m, k) * b(b, k, n)`, the inner loop of a matmul kernel."""
+
+    node: int
+    batch: Var
+    m: Var
+    n: Var
+    k: Var
+    a: Expr
+    b: Expr
+    dtype: DType
+
+
+@dataclass(slots=True)
+class Kernel:
+    """One dispatch.
+
+    Attributes:
+        rows: the variable that its invocations (or workgroups) count: all elements of a map, the rows
+            of a row kernel.
+        cols: the elements within a row; None where every store is one element a row.
+        stores: what it writes. An expression with `cols` in it is computed for each element of a row.
+        matmul: the inner product whose result `acc` the stores use; its variables replace rows and cols.
+        nodes: the graph nodes that it computes.
+        inplace: stored value -> the state whose buffer it overwrites.
+    """
+
+    rows: Var
+    cols: Var | None
+    stores: list[Store]
+    matmul: Matmul | None = None
+    nodes: set[int] = field(default_factory=set)
+    inplace: dict[Value, Value] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """The template that it uses: `matmul`, `row` or `map`."""
+        if self.matmul:
+            return "matmul"
+        return "row" if self.cols or any(reductions(s.expr) for s in self.stores) else "map"
+
+    @property
+    def vars(self) -> tuple[Var, ...]:
+        if self.matmul:
+            return self.matmul.batch, self.matmul.m, self.matmul.n
+        return (self.rows, self.cols) if self.cols else (self.rows,)
+
+    @property
+    def size(self) -> int:
+        """Elements of its index space."""
+        total = 1
+        for var in self.vars:
+            total *= var.size
+        return total
+
+    def expressions(self) -> Iterable[Expr]:
+        yield from (s.expr for s in self.stores)
+        if self.matmul:
+            yield from (self.matmul.a, self.matmul.b)
+
+    def loads(self) -> dict[Value, set[Index]]:
+        """Stored value -> the indices at which the kernel reads it."""
+        found: dict[Value, set[Index]] = {}
+        for e in self.expressions():
+            for value, indices in loads(e).items():
+                found.setdefault(value, set()).update(indices)
+        return found
+
+    @property
+    def writes(self) -> list[Value]:
+        return [s.value for s in self.stores]
+
+
+def invert(index: Index, total: int, variables: Iterable[Var]) -> dict[Var, Index] | None:
+    """The variables as functions of the flat index `t`, if `index` is a one-to-one map onto `0 <= t < total`.
+
+    It is one where the coefficients are the places of a mixed radix and every digit of every variable occurs once.
+    """
+    if index.const or not all(isinstance(atom, Digit) for atom, _ in index.terms):
+        return None
+    flat = Var(FLAT, total)
+    place = 1
+    parts: dict[Var, list[tuple[int, int, Index]]] = {v: [] for v in variables}
+    for atom, coefficient in sorted(index.terms, key=lambda term: term[1]):
+        assert isinstance(atom, Digit)
+        if coefficient != place or atom.var not in parts:
+            return None
+        digit = Index(((Digit(flat, place, atom.size), 1),))
+        parts[atom.var].append((atom.div, atom.size, digit))
+        place *= atom.size
+    if place != total:
+        return None
+    found: dict[Var, Index] = {}
+    for var, pieces in parts.items():
+        value, div = Index(()), 1
+        for start, size, digit in sorted(pieces, key=lambda p: p[0]):
+            if start != div:
+                return None
+            value, div = value + digit * div, div * size
+        if div != var.size:
+            return None
+        found[var] = value
+    return found
+
+
+def at(index: Index, flat: Index) -> Index:
+    """An index in terms of `t`, with `t` replaced."""
+    from tensorgrad.lower.index import substitute
+
+    return substitute(index, lambda d: digit_of(flat, d) if d.var.name == FLAT else None, lambda e: e)
+
+
+def split_rows(element: Var, row: Index, rows: int) -> tuple[Index, Var, Var | None] | None:
+    """The element number from (row, column), where `row` is the row number of each element.
+
+    Returns:
+        the element's Index in terms of the variables `r` and `c`, and those; None where `row` does not
+        number rows `0 <= row < rows` by digits of the element's variable.
+    """
+    if row.const or not all(isinstance(a, Digit) and a.var == element for a, _ in row.terms):
+        return None
+    r = Var("r", rows)
+    value, place = Index(()), 1
+    used: list[tuple[int, int]] = []
+    for atom, coefficient in sorted(row.terms, key=lambda term: term[1]):
+        assert isinstance(atom, Digit)
+        if coefficient != place:
+            return None
+        value = value + _digit(r, place, atom.size) * atom.div
+        used.append((atom.div, atom.size))
+        place *= atom.size
+    if place != rows or element.size % rows:
+        return None
+    c = Var("c", element.size // rows)
+    div, column = 1, 1
+    for start, size in [*sorted(used), (element.size, 1)]:
+        if start % div or start < div:
+            return None
+        if start > div:
+            value, column = value + _digit(c, column, start // div) * div, column * (start // div)
+        div = start * size
+    if c.size == 1:
+        return value, r, None
+    return value, r, c
+
+
+def _digit(var: Var, div: int, size: int) -> Index:
+    return of_var(var) if div == 1 and size == var.size else Index(((Digit(var, div, size), 1),)) if size > 1 else Index(())

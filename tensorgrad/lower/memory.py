@@ -1,0 +1,196 @@
+"""The buffer plan: which tensor lives in which buffer, and the verifier that proves it.
+
+Temporaries share a pool: a buffer is free again after its last reader. Pooled tensors
+are separate device buffers, since WebGPU refuses one buffer bound for reading and for
+writing in one dispatch, ranges apart or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tensorgrad.dtypes import f32
+from tensorgrad.graph import Graph, Value
+from tensorgrad.lower.kernel import Kernel
+from tensorgrad.plan import BufferKind, BufferPlan, BufferSpec, Writeback
+
+ALIGNMENT = 256
+"""WebGPU's minimum alignment of a binding's offset."""
+
+
+class PlanError(AssertionError):
+    """A buffer plan would read or overwrite the wrong data: a fault of the library."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A tensor's slice of an arena."""
+
+    arena: str
+    offset: int
+
+
+@dataclass(slots=True)
+class Memory:
+    """A plan, and which of its buffers holds each stored value."""
+
+    plan: BufferPlan
+    where: dict[Value, int] = field(default_factory=dict)
+
+
+def storage_bytes(nbytes: int) -> int:
+    """What a tensor occupies: at least 4 bytes, and a multiple of 4."""
+    return max(4, -(-nbytes // 4) * 4)
+
+
+class Planner:
+    """Builds the plan of one program; `plan()` is its result.
+
+    Args:
+        graph: what the kernels compute.
+        kernels: in the order in which they run.
+        buffer_of: value -> the stored value in whose buffer it is (itself, or what it is a reshape of).
+        outputs: name -> value that the host reads.
+        slots: leaf name, or `grad NAME` -> its place in an arena; all others have buffers of their own.
+        arenas: arena -> bytes.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        kernels: Sequence[Kernel],
+        buffer_of: Mapping[Value, Value],
+        outputs: Mapping[str, Value],
+        slots: Mapping[str, Slot] | None = None,
+        arenas: Mapping[str, int] | None = None,
+    ) -> None:
+        self.graph, self.kernels, self.outputs = graph, kernels, outputs
+        self.buffer_of = buffer_of
+        self.slots, self.arenas = dict(slots or {}), dict(arenas or {})
+        self.specs: list[BufferSpec] = []
+        self.where: dict[Value, int] = {}
+        self.pool: list[int] = []
+
+    def plan(self) -> Memory:
+        self._leaves()
+        inplace = {value: leaf for k in self.kernels for value, leaf in k.inplace.items()}
+        kept = self._kept(inplace)
+        last = self._last_reads()
+        for step, kernel in enumerate(self.kernels):
+            for value in kernel.writes:
+                if value in inplace:
+                    self.where[value] = self.where[inplace[value]]
+                elif value not in self.where:
+                    self.where[value] = self._temp(value)
+            for value in {*kernel.loads(), *kernel.writes}:
+                if last.get(value, step) <= step and value not in kept and self._is_temp(value):
+                    self.pool.append(self.where[value])
+        return Memory(self._finish(inplace), self.where)
+
+    def _add(self, kind: BufferKind, name: str, value: Value, **fields: object) -> int:
+        type_ = self.graph.type(value)
+        slot = self.slots.get(f"grad {name.removeprefix('grad ')}" if kind == "grad" else name)
+        place = {"arena": slot.arena, "offset": slot.offset} if slot else {}
+        spec = BufferSpec(
+            len(self.specs), kind, name, type_.shape, type_.dtype, storage_bytes(type_.nbytes), **fields, **place
+        )  # type: ignore[arg-type]  # the keywords are BufferSpec's own
+        self.specs.append(spec)
+        self.where[value] = spec.id
+        return spec.id
+
+    def _leaves(self) -> None:
+        for node in self.graph.nodes:
+            value = Value(node.id)
+            if node.op == "leaf":
+                role = node.attrs["role"]
+                initial = node.attrs["initial"] if role == "state" else None
+                self._add(role, node.attrs["name"], value, initial=initial)
+            elif node.op == "array":
+                self._add("const", f"const{node.id}", value, initial=node.attrs["data"].array)
+
+    def _kept(self, inplace: Mapping[Value, Value]) -> set[Value]:
+        """Values whose buffers are read after the kernels; each gets one of its own."""
+        kept: set[Value] = set()
+        for name, value in self.graph.grads.items():
+            kept.add(self._own("grad", f"grad {name}", value))
+        for name, value in self.outputs.items():
+            kept.add(self._own("output", name, value))
+        for value in self.graph.updates.values():
+            owner = self.buffer_of[value]
+            kept.add(owner if owner in inplace else self._own("temp", f"new{owner}", value))
+        return kept
+
+    def _own(self, kind: BufferKind, name: str, value: Value) -> Value:
+        owner = self.buffer_of[value]
+        if owner not in self.where:
+            self._add(kind, name, owner)
+        return owner
+
+    def _last_reads(self) -> dict[Value, int]:
+        return {value: step for step, kernel in enumerate(self.kernels) for value in kernel.loads()}
+
+    def _is_temp(self, value: Value) -> bool:
+        spec = self.specs[self.where[value]]
+        return spec.kind == "temp" and spec.name.startswith("temp")
+
+    def _temp(self, value: Value) -> int:
+        """The smallest free buffer that holds the value without wasting more than it, or a new one."""
+        need = storage_bytes(self.graph.type(value).nbytes)
+        fitting = [i for i in self.pool if need <= self.specs[i].nbytes <= 2 * need]
+        if fitting:
+            best = min(fitting, key=lambda i: self.specs[i].nbytes)
+            self.pool.remove(best)
+            return best
+        spec = BufferSpec(len(self.specs), "temp", f"temp{len(self.specs)}", (need // 4,), f32, need)
+        self.specs.append(spec)
+        return spec.id
+
+    def _finish(self, inplace: Mapping[Value, Value]) -> BufferPlan:
+        writebacks = [
+            Writeback(self.where[self.buffer_of[value]], self.where[leaf], self.specs[self.where[leaf]].nbytes)
+            for leaf, value in self.graph.updates.items()
+            if inplace.get(self.buffer_of[value]) != leaf and self.buffer_of[value] != leaf
+        ]
+        by_kind = {kind: {s.name: s.id for s in self.specs if s.kind == kind} for kind in ("input", "param", "state")}
+        return BufferPlan(
+            tuple(self.specs),
+            {a: n for a, n in self.arenas.items() if any(s.arena == a for s in self.specs)},
+            by_kind["input"],
+            by_kind["param"],
+            by_kind["state"],
+            {name: self.where[self.buffer_of[v]] for name, v in self.graph.grads.items()},
+            {name: self.where[self.buffer_of[v]] for name, v in self.outputs.items()},
+            tuple(writebacks),
+        )
+
+
+def verify(graph: Graph, kernels: Sequence[Kernel], memory: Memory, buffer_of: Mapping[Value, Value]) -> None:
+    """Replays the plan: every read finds the value that it expects, and so does whoever reads at the end.
+
+    Raises:
+        PlanError: naming the kernel, the value and what its buffer holds instead.
+    """
+    where, specs = memory.where, memory.plan.buffers
+    holds: dict[int, Value] = {
+        where[Value(n.id)]: Value(n.id) for n in graph.nodes if n.op in ("leaf", "array") and Value(n.id) in where
+    }
+    for step, kernel in enumerate(kernels):
+        reads, written = kernel.loads(), {where[v] for v in kernel.writes}
+        for value in reads:
+            if holds.get(where[value]) != value:
+                raise PlanError(f"kernel {step} reads {value}; {specs[where[value]].name} holds {holds.get(where[value])}")
+        for value in kernel.writes:
+            spec = specs[where[value]]
+            if graph.type(value).nbytes > spec.nbytes:
+                raise PlanError(f"kernel {step} writes {value} of {graph.type(value)} to {spec.nbytes} bytes")
+            for read in reads:
+                if where[read] == where[value] and kernel.inplace.get(value) != read:
+                    raise PlanError(f"kernel {step} reads {read} and writes {value} in one buffer")
+        if len(written) != len(kernel.writes):
+            raise PlanError(f"kernel {step} writes two values to one buffer")
+        holds.update({where[v]: v for v in kernel.writes})
+    for value in {*graph.outputs, *graph.captures.values(), *graph.grads.values(), *graph.updates.values()}:
+        owner = buffer_of[value]
+        if graph.type(owner).size and holds.get(where[owner]) != owner:
+            raise PlanError(f"{value} is read after the kernels; its buffer holds {holds.get(where[owner])}")

@@ -1,0 +1,193 @@
+"""Functions made of primitives: activations, softmax, losses. Fusion gives each its single kernel."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+from tensorgrad.callsite import call_site
+from tensorgrad.dtypes import i32
+from tensorgrad.errors import DtypeError
+from tensorgrad.ops import elementwise as ew
+from tensorgrad.ops.core import TensorLike, broadcast_to, cast, tensor
+from tensorgrad.ops.indexing import iota
+from tensorgrad.ops.reduce import max as max_
+from tensorgrad.ops.reduce import mean, require_float
+from tensorgrad.ops.reduce import sum as sum_
+from tensorgrad.ops.views import expand_dims, reshape, swapaxes
+from tensorgrad.shape import check_axis, fail, infer_where_causal
+from tensorgrad.tensor import Tensor
+
+Reduction = Literal["none", "sum", "mean"]
+
+
+def relu(x: TensorLike) -> Tensor:
+    """The larger of x and 0; NaN stays NaN, the gradient at 0 is 0."""
+    x = tensor(x)
+    return ew.where(ew.less_equal(x, 0), 0, x)
+
+
+def silu(x: TensorLike) -> Tensor:
+    """x * sigmoid(x)."""
+    x = tensor(x)
+    return x * ew.sigmoid(x)
+
+
+def gelu(x: TensorLike, approximate: Literal["none", "tanh"] = "none") -> Tensor:
+    """x times the normal distribution's probability of less than x, exactly or in its tanh form.
+
+    Source: Hendrycks and Gimpel, Gaussian error linear units (2016).
+    """
+    x = tensor(x)
+    if approximate == "none":
+        return x * (ew.erf(x * math.sqrt(0.5)) * 0.5 + 0.5)
+    if approximate != "tanh":
+        fail(f"gelu: approximate is 'none' or 'tanh', got {approximate!r}")
+    # beyond |x| = 10 the tanh is 1 to the last bit; the bound keeps x**3 finite
+    inner = ew.clamp(x, -10.0, 10.0)
+    return x * (ew.tanh((inner + inner * inner * inner * 0.044715) * math.sqrt(2 / math.pi)) * 0.5 + 0.5)
+
+
+def _finite_max(x: Tensor, axis: int) -> Tensor:
+    """The row's maximum as a shift that changes no result; 0 for a row of -inf."""
+    top = ew.stop_gradient(max_(x, axis, keepdims=True))
+    return ew.where(ew.equal(top, -math.inf), 0.0, top)
+
+
+def logsumexp(x: TensorLike, axis: int = -1, keepdims: bool = False, **kw: Any) -> Tensor:
+    """log(sum(exp(x))) along an axis, without overflow; -inf for a row of -inf."""
+    x = require_float("logsumexp", tensor(x))
+    axis = check_axis("logsumexp", kw.pop("dim", axis), x.ndim)
+    top = _finite_max(x, axis)
+    out = ew.log(sum_(ew.exp(x - top), axis, keepdims=True)) + top
+    kept = [n for i, n in enumerate(out.shape) if i != axis]
+    return out if kw.pop("keepdim", keepdims) else reshape(out, *kept)
+
+
+def softmax(x: TensorLike, axis: int = -1, **kw: Any) -> Tensor:
+    """exp(x) scaled to sum to 1 along an axis. A row of -inf gives NaN, as in PyTorch."""
+    x = require_float("softmax", tensor(x))
+    axis = check_axis("softmax", kw.pop("dim", axis), x.ndim)
+    weights = ew.exp(x - _finite_max(x, axis))
+    return weights / sum_(weights, axis, keepdims=True)
+
+
+def log_softmax(x: TensorLike, axis: int = -1, **kw: Any) -> Tensor:
+    """The logarithm of `softmax`, without its underflow."""
+    x = require_float("log_softmax", tensor(x))
+    axis = check_axis("log_softmax", kw.pop("dim", axis), x.ndim)
+    return x - logsumexp(x, axis, keepdims=True)
+
+
+def where_causal(x: TensorLike, other: TensorLike = -math.inf) -> Tensor:
+    """Attention scores `[..., T, T]` with `other` where the key (last axis) comes after the query."""
+    x = tensor(x)
+    shape = infer_where_causal("where_causal", x.shape)
+    square = shape[-2:]
+    visible = ew.less_equal(iota(square, 1), iota(square, 0))
+    return ew.where(visible, x, other)
+
+
+def softmax_causal(x: TensorLike) -> Tensor:
+    """`softmax` over the last axis of `[..., T, T]`, of the keys up to the query."""
+    return softmax(where_causal(x), -1)
+
+
+def layer_norm(
+    x: TensorLike,
+    normalized_shape: int | tuple[int, ...],
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Rows shifted and scaled to mean 0 and variance 1 over the last axes, then `* weight + bias`.
+
+    Args:
+        normalized_shape: the sizes of those axes.
+        eps: added to the variance.
+
+    Source: Ba, Kiros and Hinton, Layer normalization (2016).
+    """
+    x = require_float("layer_norm", tensor(x))
+    sizes = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not sizes or x.shape[-len(sizes) :] != sizes:
+        fail(f"layer_norm: the last axes of {x.type} are not the normalized shape {list(sizes)}")
+    axes = tuple(range(x.ndim - len(sizes), x.ndim))
+    centered = x - mean(x, axes, True)
+    out = centered * ew.rsqrt(mean(ew.square(centered), axes, True) + eps)
+    out = out if weight is None else out * weight
+    return out if bias is None else out + bias
+
+
+def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
+    """`x @ weight.T + bias` with weight `[out, in]`, as PyTorch's."""
+    out = tensor(x) @ swapaxes(weight, 0, 1)
+    return out if bias is None else out + bias
+
+
+# Losses -----------------------------------------------------------------------------------
+
+
+def _reduced(name: str, values: Tensor, reduction: Reduction) -> Tensor:
+    if reduction == "mean":
+        return mean(values)
+    if reduction == "sum":
+        return sum_(values)
+    if reduction != "none":
+        fail(f"{name}: reduction is 'none', 'sum' or 'mean', got {reduction!r}")
+    return values
+
+
+def mse_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean") -> Tensor:
+    """The squared difference."""
+    input, target = tensor(input), tensor(target)
+    if input.shape != target.shape:
+        fail(f"mse_loss: the input {input.type} and the target {target.type} must have one shape")
+    return _reduced("mse_loss", ew.square(input - target), reduction)
+
+
+def nll_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean", ignore_index: int = -100) -> Tensor:
+    """Minus the log-probability of the target class.
+
+    Args:
+        input: log-probabilities `[N, C]`, `[C]` or `[N, C, ...]`.
+        target: integers without the class axis. A target outside the classes gives NaN.
+        ignore_index: rows with this target count for nothing.
+    """
+    input, target = require_float("nll_loss", tensor(input)), tensor(target)
+    if target.dtype.kind not in "iu":
+        raise DtypeError(f"nll_loss: targets are class numbers (integers), got {target.type}", call_site())
+    axis = 1 if input.ndim > 1 else 0
+    rest = tuple(n for i, n in enumerate(input.shape) if i != axis)
+    if not input.ndim or target.shape != rest:
+        fail(f"nll_loss: targets {target.type} do not fit inputs {input.type}: expected shape {list(rest)}")
+    classes = input.shape[axis]
+    target = cast(target, i32)
+    at = broadcast_to(expand_dims(target, axis), *input.shape)
+    picked = -sum_(ew.where(ew.equal(iota(input.shape, axis), at), input, 0.0), axis)
+    kept = ew.not_equal(target, ignore_index)
+    known = (target >= 0) & (target < classes)
+    losses = ew.where(kept, ew.where(known, picked, math.nan), 0.0)
+    if reduction != "mean":
+        return _reduced("nll_loss", losses, reduction)
+    return sum_(losses) / cast(sum_(kept), losses.dtype)
+
+
+def cross_entropy(
+    input: TensorLike, target: TensorLike, reduction: Reduction = "mean", ignore_index: int = -100
+) -> Tensor:
+    """The cross entropy of logits and class numbers, as PyTorch's.
+
+    Args:
+        input: logits `[N, C]`, `[C]` or `[N, C, ...]`.
+        target: integers without the class axis. A target outside the classes gives NaN.
+        ignore_index: rows with this target count for nothing, in the mean's count too.
+
+    >>> import tensorgrad as tg
+    >>> def loss():
+    ...     return tg.cross_entropy(tg.tensor_input("x", (8, 10)), tg.tensor_input("y", (8,), tg.i32))
+    >>> tg.trace(loss).type(tg.trace(loss).outputs[0])
+    f32[]
+    """
+    input = require_float("cross_entropy", tensor(input))
+    return nll_loss(log_softmax(input, 1 if input.ndim > 1 else 0), target, reduction, ignore_index)

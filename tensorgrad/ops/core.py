@@ -1,0 +1,257 @@
+"""What every operation needs: turning operands into tensors, and meeting in one shape and dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorgrad.callsite import call_site
+from tensorgrad.dtypes import BY_NAME, DType, Shape, bool_, f32, from_numpy, i32, promote, promote_scalar
+from tensorgrad.errors import DtypeError, ShapeError
+from tensorgrad.graph import TensorType
+from tensorgrad.lower.expr import Expr, const, load
+from tensorgrad.lower.index import Indices, ravel
+from tensorgrad.primitive import primitive
+from tensorgrad.shape import broadcast_trailing, check_axes, infer_broadcast_to, infer_elementwise_binop
+from tensorgrad.tensor import Tensor
+from tensorgrad.trace import bind, own
+
+TensorLike = Any
+"""A Tensor of the running trace, a number, or anything that NumPy makes an array of."""
+
+Axis = int | Sequence[int] | None
+
+
+class Data:
+    """A constant array as a hashable attribute: equal when shape, dtype and bytes are."""
+
+    __slots__ = ("_key", "array")
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = np.ascontiguousarray(array)
+        self.array.flags.writeable = False
+        self._key = (array.shape, array.dtype.str, self.array.tobytes())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Data) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return f"<{self.array.size} numbers>"
+
+
+def _lower_const(idx: Indices, value: Any, dtype: DType) -> Expr:
+    return const(value, dtype)
+
+
+leaf_p = primitive(
+    "leaf",
+    shape=lambda **attrs: attrs["type"],
+    eval=lambda xp, **attrs: None,  # the evaluator supplies leaves
+)
+
+const_p = primitive(
+    "const",
+    shape=lambda value, dtype: TensorType((), dtype),
+    eval=lambda xp, value, dtype: xp.asarray(value, dtype=dtype.numpy),
+    lower=_lower_const,
+)
+
+array_p = primitive(
+    "array",
+    shape=lambda data, dtype: TensorType(data.array.shape, dtype),
+    eval=lambda xp, data, dtype: xp.asarray(data.array, dtype=dtype.numpy),
+)
+
+broadcast_to_p = primitive(
+    "broadcast_to",
+    shape=lambda x, shape: TensorType(infer_broadcast_to("broadcast_to", x.shape, shape), x.dtype),
+    eval=lambda xp, x, shape: xp.broadcast_to(x, shape),
+    grad=lambda g, out, x, shape: (sum_to_shape(g, x.shape),),
+    lower=lambda idx, x, shape: x(
+        tuple(i * (n != 1) for i, n in zip(idx[len(idx) - len(x.shape) :], x.shape, strict=True))
+    ),
+    view=True,
+)
+
+
+def _eval_cast(xp: Any, x: Any, dtype: DType) -> Any:
+    return x.astype(dtype.numpy)
+
+
+def _lower_cast(idx: Indices, x: Any, dtype: DType) -> Expr:
+    from tensorgrad.lower.expr import expr
+
+    value = x(idx)
+    if value.op == "const":
+        return const(value.data, dtype)
+    return value if value.dtype is dtype else expr("cast", (value,), dtype)
+
+
+cast_p = primitive(
+    "cast",
+    shape=lambda x, dtype: TensorType(x.shape, dtype),
+    eval=_eval_cast,
+    grad=lambda g, out, x, dtype: (cast(g, x.dtype) if x.dtype.is_float and dtype.is_float else None,),
+    lower=_lower_cast,
+)
+
+
+def full(shape: Shape | int, value: float, dtype: DType | None = None) -> Tensor:
+    """A tensor of one number.
+
+    Args:
+        dtype: by default f32, i32 or bool, as the number is.
+    """
+    number = value.item() if isinstance(value, np.generic) else value
+    if dtype is None:
+        dtype = bool_ if isinstance(number, bool) else i32 if isinstance(number, int) else f32
+    number = bool(number) if dtype is bool_ else float(number) if dtype.is_float else int(number)
+    scalar = bind(const_p, value=number, dtype=dtype)
+    return broadcast_to(scalar, (shape,) if isinstance(shape, int) else tuple(shape))
+
+
+def zeros(shape: Shape | int, dtype: DType = f32) -> Tensor:
+    """A tensor of zeros."""
+    return full(shape, 0, dtype)
+
+
+def ones(shape: Shape | int, dtype: DType = f32) -> Tensor:
+    """A tensor of ones."""
+    return full(shape, 1, dtype)
+
+
+def zeros_like(x: Tensor) -> Tensor:
+    """Zeros of a tensor's shape and dtype."""
+    return zeros(x.shape, x.dtype)
+
+
+def ones_like(x: Tensor) -> Tensor:
+    """Ones of a tensor's shape and dtype."""
+    return ones(x.shape, x.dtype)
+
+
+def host_array(value: Any) -> tuple[np.ndarray, DType]:
+    """A host value as an array of a device dtype: float64 narrows, integers are checked to fit.
+
+    Raises:
+        DtypeError: for a dtype that no device dtype holds, or integers outside 32 bits.
+    """
+    array = np.asarray(value)
+    dtype = from_numpy(array.dtype)
+    if dtype.kind in "iu" and array.itemsize > 4 or array.dtype.kind == "u" and dtype is i32:
+        info = np.iinfo(dtype.numpy)
+        if array.size and (array.min() < info.min or array.max() > info.max):
+            raise DtypeError(f"integers from {array.min()} to {array.max()} do not fit {dtype}", call_site())
+    return array.astype(dtype.numpy, copy=False), dtype
+
+
+def tensor(value: Any, dtype: DType | None = None) -> Tensor:
+    """A constant of the running trace from a number or an array.
+
+    >>> import tensorgrad as tg
+    >>> print(tg.trace(lambda: tg.tensor([1.0, 2.0])))
+    %0: f32[2] = array() data=<2 numbers> dtype=f32
+    return %0
+    """
+    if isinstance(value, Tensor):
+        own(value)
+        return value if dtype is None else cast(value, dtype)
+    if isinstance(value, bool | int | float):
+        return full((), value, dtype)
+    array, found = host_array(value)
+    if array.size and (array.ndim == 0 or (array == array.flat[0]).all()):
+        return full(array.shape, array.flat[0], dtype or found)
+    return cast(bind(array_p, data=Data(array), dtype=found), dtype or found)
+
+
+asarray = tensor
+
+
+def cast(x: TensorLike, dtype: DType) -> Tensor:
+    """The tensor in another dtype: floats to integers truncate, anything not 0 is True.
+
+    Args:
+        dtype: one of `tg.f32`, `tg.i32`, `tg.u32`, `tg.bool_`, `tg.f16`.
+    """
+    x = tensor(x)
+    if dtype not in BY_NAME.values():
+        raise DtypeError(f"astype needs a dtype such as tg.f32, got {dtype!r}", call_site())
+    return x if x.dtype is dtype else bind(cast_p, x, dtype=dtype)
+
+
+def broadcast_to(x: TensorLike, *shape: Any) -> Tensor:
+    """The tensor repeated along axes of size 1 and new leading axes, without a copy."""
+    x, target = tensor(x), as_shape(shape)
+    return x if x.shape == target else bind(broadcast_to_p, x, shape=target)
+
+
+def as_shape(args: tuple[Any, ...]) -> Shape:
+    """A shape given as one sequence or as several sizes."""
+    if len(args) == 1 and isinstance(args[0], list | tuple):
+        args = tuple(args[0])
+    try:
+        return tuple(int(n.__index__()) for n in args)
+    except (AttributeError, TypeError):
+        raise ShapeError(f"a shape is made of whole numbers, got {args}", call_site()) from None
+
+
+def either(name: str, first: Any, other: str, kw: dict[str, Any]) -> Any:
+    """An argument under NumPy's name or, as a keyword, PyTorch's."""
+    if other in kw:
+        if first:
+            raise TypeError(f"give {name} or {other}, not both")
+        first = kw.pop(other)
+    if kw and other != "dim":
+        raise TypeError(f"unexpected keyword {next(iter(kw))!r}")
+    return first
+
+
+def meet(*operands: TensorLike) -> tuple[DType, list[Tensor]]:
+    """The operands as tensors of their common dtype; Python numbers are weak."""
+    tensors = [x if isinstance(x, Tensor | bool | int | float) else tensor(x) for x in operands]
+    dtype: DType | None = None
+    try:
+        for x in tensors:
+            if isinstance(x, Tensor):
+                dtype = x.dtype if dtype is None else promote(dtype, own(x).dtype)
+        for x in tensors:
+            if not isinstance(x, Tensor) and dtype is not None:
+                dtype = promote_scalar(dtype, x)
+    except DtypeError as error:
+        raise DtypeError(str(error), call_site()) from None
+    if dtype is None:
+        made = [full((), x) for x in tensors if not isinstance(x, Tensor)]
+        return meet(*made)
+    return dtype, [cast(x, dtype) if isinstance(x, Tensor) else full((), x, dtype) for x in tensors]
+
+
+def spread(name: str, *tensors: Tensor) -> list[Tensor]:
+    """The tensors broadcast to their common shape."""
+    shape = broadcast_trailing(*(t.shape for t in tensors))
+    if shape is None:
+        shape = tensors[0].shape
+        for t in tensors[1:]:
+            shape = infer_elementwise_binop(name, shape, t.shape)
+    return [broadcast_to(t, shape) for t in tensors]
+
+
+def sum_to_shape(x: Tensor, shape: Shape) -> Tensor:
+    """The sum over the axes along which `shape` was broadcast to `x`'s; broadcasting's gradient."""
+    from tensorgrad.ops.reduce import sum as sum_
+    from tensorgrad.ops.views import reshape
+    from tensorgrad.shape import infer_sum_to_shape
+
+    infer_sum_to_shape("sum_to_shape", x.shape, shape)
+    lead = len(x.shape) - len(shape)
+    axes = tuple(i for i, n in enumerate(x.shape) if i < lead or (shape[i - lead] == 1 and n != 1))
+    return reshape(sum_(x, check_axes("sum", axes, len(x.shape))), shape) if axes else x
+
+
+def load_at(value: Any, idx: Indices, shape: Shape, dtype: DType) -> Expr:
+    """The stored tensor's element at an index."""
+    return load(value, ravel(idx, shape), dtype)

@@ -1,0 +1,405 @@
+"""Views: operations that only move elements. None of them copies; they compose into their readers' indices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorgrad.callsite import call_site
+from tensorgrad.dtypes import Shape
+from tensorgrad.errors import DtypeError, ShapeError
+from tensorgrad.graph import TensorType
+from tensorgrad.lower.expr import Expr, below, both, const, where
+from tensorgrad.lower.index import Index, Indices, ravel, unravel
+from tensorgrad.ops.core import Axis, TensorLike, as_shape, broadcast_to, either, tensor
+from tensorgrad.primitive import primitive
+from tensorgrad.shape import (
+    check_axes,
+    check_axis,
+    fail,
+    infer_concat,
+    infer_reshape,
+    infer_slice,
+    infer_transpose,
+    show_shape,
+)
+from tensorgrad.tensor import Tensor
+from tensorgrad.trace import bind
+
+# reshape and permute -------------------------------------------------------------------
+
+reshape_p = primitive(
+    "reshape",
+    shape=lambda x, shape: TensorType(infer_reshape("reshape", x.shape, shape), x.dtype),
+    eval=lambda xp, x, shape: xp.reshape(x, shape),
+    grad=lambda g, out, x, shape: (reshape(g, x.shape),),
+    lower=lambda idx, x, shape: x(unravel(ravel(idx, shape), x.shape)),
+    view=True,
+)
+
+
+def _inverse(perm: Sequence[int]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argsort(perm))
+
+
+permute_p = primitive(
+    "permute",
+    shape=lambda x, perm: TensorType(infer_transpose("permute", x.shape, perm), x.dtype),
+    eval=lambda xp, x, perm: xp.transpose(x, perm),
+    grad=lambda g, out, x, perm: (permute(g, *_inverse(perm)),),
+    lower=lambda idx, x, perm: x(tuple(idx[i] for i in _inverse(perm))),
+    view=True,
+)
+
+
+def reshape(x: TensorLike, *shape: Any) -> Tensor:
+    """The same elements in row-major order under another shape; one size may be -1.
+
+    >>> import tensorgrad as tg
+    >>> tg.trace(lambda: tg.reshape(tg.tensor_input("x", (2, 6)), (3, -1))).type((1, 0))
+    f32[3, 4]
+    """
+    x = tensor(x)
+    target = infer_reshape("reshape", x.shape, as_shape(shape))
+    return x if target == x.shape else bind(reshape_p, x, shape=target)
+
+
+def permute(x: TensorLike, *axes: Any) -> Tensor:
+    """The axes in another order; negative axes count from the end."""
+    x = tensor(x)
+    perm = as_shape(axes)
+    infer_transpose("permute", x.shape, perm)
+    perm = tuple(p % x.ndim for p in perm)
+    return x if perm == tuple(range(x.ndim)) else bind(permute_p, x, perm=perm)
+
+
+def swapaxes(x: TensorLike, a: int, b: int) -> Tensor:
+    """Two axes exchanged."""
+    x = tensor(x)
+    axes = list(range(x.ndim))
+    a, b = check_axis("swapaxes", a, x.ndim), check_axis("swapaxes", b, x.ndim)
+    axes[a], axes[b] = axes[b], axes[a]
+    return permute(x, *axes)
+
+
+def flatten(x: TensorLike, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """The axes from `start_dim` to `end_dim` made one."""
+    x = tensor(x)
+    if not x.shape:
+        return reshape(x, 1)
+    start, end = check_axis("flatten", start_dim, x.ndim), check_axis("flatten", end_dim, x.ndim)
+    if end < start:
+        fail(f"flatten: axis {start_dim} comes after axis {end_dim}")
+    merged = int(np.prod(x.shape[start : end + 1]))
+    return reshape(x, *x.shape[:start], merged, *x.shape[end + 1 :])
+
+
+def squeeze(x: TensorLike, axis: Axis = None, **kw: Any) -> Tensor:
+    """Axes of size 1 removed: all of them, or those named (which must have size 1)."""
+    x = tensor(x)
+    axis = either("axis", axis, "dim", kw)
+    if axis is None:
+        return reshape(x, *(n for n in x.shape if n != 1))
+    axes = check_axes("squeeze", axis, x.ndim)
+    for a in axes:
+        if x.shape[a] != 1:
+            fail(f"squeeze: axis {a} of {show_shape(x.shape)} has size {x.shape[a]}, not 1")
+    return reshape(x, *(n for i, n in enumerate(x.shape) if i not in axes))
+
+
+def expand_dims(x: TensorLike, axis: int) -> Tensor:
+    """A new axis of size 1 at `axis`."""
+    x = tensor(x)
+    axis = check_axis("expand_dims", axis, x.ndim + 1)
+    return reshape(x, *x.shape[:axis], 1, *x.shape[axis:])
+
+
+unsqueeze = expand_dims
+
+
+def expand(x: TensorLike, *shape: Any) -> Tensor:
+    """PyTorch's `expand`: `broadcast_to` in which -1 keeps a size."""
+    x = tensor(x)
+    target = as_shape(shape)
+    lead = len(target) - x.ndim
+    return broadcast_to(x, *(x.shape[i - lead] if n == -1 and i >= lead else n for i, n in enumerate(target)))
+
+
+# slice and pad ---------------------------------------------------------------------------
+
+
+def _slice_eval(xp: Any, x: Any, bounds: Sequence[tuple[int, int, int]]) -> Any:
+    def one(start: int, size: int, step: int) -> slice:
+        end = start + size * step
+        return slice(start, None if end < 0 else end, step) if size else slice(0, 0)
+
+    return x[tuple(one(*b) for b in bounds)]
+
+
+def _slice_grad(g: Tensor, out: Tensor, x: Tensor, bounds: Sequence[tuple[int, int, int]]) -> tuple[Tensor]:
+    flipped = tuple(i for i, (_, _, step) in enumerate(bounds) if step < 0)
+    config = []
+    for n, (start, size, step) in zip(x.shape, bounds, strict=True):
+        low = start if step > 0 else start + (size - 1) * step
+        stride = step if step > 0 else -step
+        span = (size - 1) * stride + 1 if size else 0
+        low = low if size else 0
+        config.append((low, n - low - span, stride - 1))
+    return (_pad(flip(g, flipped) if flipped else g, tuple(config), 0),)
+
+
+slice_p = primitive(
+    "slice",
+    shape=lambda x, bounds: TensorType(infer_slice("slice", x.shape, bounds), x.dtype),
+    eval=_slice_eval,
+    grad=_slice_grad,
+    lower=lambda idx, x, bounds: x(tuple(i * step + start for i, (start, _, step) in zip(idx, bounds, strict=True))),
+    view=True,
+)
+
+PadConfig = tuple[tuple[int, int, int], ...]
+"""For each axis: elements before, after, and between two neighbours. Negative ends cut off."""
+
+
+def _pad_shape(x: TensorType, config: PadConfig, value: float) -> TensorType:
+    sizes = []
+    for n, (low, high, inner) in zip(x.shape, config, strict=True):
+        size = low + high + n + max(n - 1, 0) * inner
+        if size < 0:
+            fail(f"pad: ends {low} and {high} cut more than axis size {n} holds")
+        sizes.append(size)
+    return TensorType(tuple(sizes), x.dtype)
+
+
+def _pad_eval(xp: Any, x: Any, config: PadConfig, value: float) -> Any:
+    for axis, (low, high, inner) in enumerate(config):
+        n = x.shape[axis]
+        span = n + max(n - 1, 0) * inner
+        wide = xp.full((*x.shape[:axis], span, *x.shape[axis + 1 :]), value, dtype=x.dtype)
+        wide[(slice(None),) * axis + (slice(0, None, inner + 1),)] = x
+        pads = [(0, 0)] * x.ndim
+        pads[axis] = (max(low, 0), max(high, 0))
+        wide = xp.pad(wide, pads, constant_values=value)
+        cut = slice(max(-low, 0), wide.shape[axis] - max(-high, 0))
+        x = wide[(slice(None),) * axis + (cut,)]
+    return x
+
+
+def _pad_grad(g: Tensor, out: Tensor, x: Tensor, config: PadConfig, value: float) -> tuple[Tensor]:
+    # ends that were cut get zeros back, ends that were added are cut; then every (inner+1)-th element
+    back = _pad(g, tuple((max(-low, 0), max(-high, 0), 0) for low, high, _ in config), 0)
+    bounds = tuple((max(low, 0), n, inner + 1) for n, (low, _, inner) in zip(x.shape, config, strict=True))
+    return (bind(slice_p, back, bounds=bounds),)
+
+
+def _pad_lower(idx: Indices, x: Any, config: PadConfig, value: float) -> Expr:
+    inside: list[Index] = []
+    condition: Expr | None = None
+    for i, n, (low, _, inner) in zip(idx, x.shape, config, strict=True):
+        moved = i + -low
+        tests = [below(moved, n + max(n - 1, 0) * inner)]
+        if inner:
+            moved, between = moved.divmod(inner + 1)
+            tests.append(below(between, 1))
+        inside.append(moved)
+        for test in tests:
+            condition = test if condition is None else both(condition, test)
+    fill = const(value, x.dtype)
+    if condition is None or (condition.op == "const" and not condition.data):
+        return x(tuple(inside)) if condition is None else fill
+    return where(condition, x(tuple(inside)), fill)
+
+
+pad_p = primitive(
+    "pad",
+    shape=_pad_shape,
+    eval=_pad_eval,
+    grad=_pad_grad,
+    lower=_pad_lower,
+    view=True,
+)
+
+
+def _pad(x: Tensor, config: PadConfig, value: float) -> Tensor:
+    return x if all(c == (0, 0, 0) for c in config) else bind(pad_p, x, config=config, value=value)
+
+
+def pad(x: TensorLike, pad_width: Any, value: float = 0) -> Tensor:
+    """Elements added around a tensor.
+
+    Args:
+        pad_width: a number, one `(before, after)` for all axes, or one pair an axis, as in NumPy.
+        value: what the new elements are.
+    """
+    x = tensor(x)
+    try:
+        widths = np.broadcast_to(np.asarray(pad_width, dtype=np.int64), (x.ndim, 2))
+    except ValueError:
+        fail(f"pad: pad_width {pad_width} is not a number, a pair, or a pair for each of {x.ndim} axes")
+    if (widths < 0).any():
+        fail(f"pad: pad_width {pad_width} is negative; slice to remove elements")
+    return _pad(x, tuple((int(low), int(high), 0) for low, high in widths), value)
+
+
+def flip(x: TensorLike, axis: Axis = None, **kw: Any) -> Tensor:
+    """The order of elements reversed along axes (all by default)."""
+    x = tensor(x)
+    axes = check_axes("flip", either("axis", axis, "dims", {"dims": kw.get("dims", kw.get("dim", axis))}), x.ndim)
+    return _slice(x, tuple((n - 1, n, -1) if i in axes and n else (0, n, 1) for i, n in enumerate(x.shape)))
+
+
+def _slice(x: Tensor, bounds: tuple[tuple[int, int, int], ...]) -> Tensor:
+    whole = all(b == (0, n, 1) for b, n in zip(bounds, x.shape, strict=True))
+    return x if whole else bind(slice_p, x, bounds=bounds)
+
+
+def narrow(x: TensorLike, axis: int, start: int, length: int) -> Tensor:
+    """`length` elements of an axis from `start`, as PyTorch's."""
+    x = tensor(x)
+    axis = check_axis("narrow", axis, x.ndim)
+    if start < 0:
+        start += x.shape[axis]
+    bounds = [(0, n, 1) for n in x.shape]
+    bounds[axis] = (start, length, 1)
+    infer_slice("narrow", x.shape, bounds)
+    return _slice(x, tuple(bounds))
+
+
+def getitem(x: Tensor, key: Any) -> Tensor:
+    """`x[key]`: integers, slices with any step, `...`, None, and one integer tensor or array.
+
+    Raises:
+        ShapeError: an integer out of range, or more indices than axes.
+        DtypeError: a boolean mask, whose result has no static shape (use `tg.where`).
+    """
+    keys = list(key) if isinstance(key, tuple) else [key]
+    plain = [k for k in keys if k is not None and k is not Ellipsis]
+    if len(plain) > x.ndim:
+        fail(f"getitem: {len(plain)} indices for {show_shape(x.shape)}")
+    if sum(k is Ellipsis for k in keys) > 1:
+        fail("getitem: only one ... may stand in an index")
+    gap = [slice(None)] * (x.ndim - len(plain))
+    at = next((i for i, k in enumerate(keys) if k is Ellipsis), len(keys))
+    keys[at : at + 1] = gap
+    bounds: list[tuple[int, int, int]] = []
+    shape: list[int] = []
+    arrays: list[tuple[int, Any]] = []
+    for k in keys:
+        if k is None:
+            shape.append(1)
+            continue
+        axis = len(bounds)
+        n = x.shape[axis]
+        if isinstance(k, slice):
+            start, stop, step = k.indices(n)
+            size = len(range(start, stop, step))
+            bounds.append((start if size else 0, size, step))
+            shape.append(size)
+        elif _is_array(k):
+            arrays.append((len(shape), k))
+            bounds.append((0, n, 1))
+            shape.append(n)
+        else:
+            bounds.append((_whole(k, n, axis, x.shape), 1, 1))
+    out = reshape(_slice(x, tuple(bounds)), *shape)
+    if len(arrays) > 1:
+        fail("getitem: only one index may be a tensor or an array; combine several into one flat index")
+    return _take(out, *arrays[0]) if arrays else out
+
+
+def _is_array(k: Any) -> bool:
+    return isinstance(k, Tensor | list) or (isinstance(k, np.ndarray) and k.ndim > 0)
+
+
+def _whole(k: Any, n: int, axis: int, shape: Shape) -> int:
+    if isinstance(k, bool | np.bool_) or not hasattr(k, "__index__"):
+        raise ShapeError(f"getitem: {k!r} is no index for axis {axis} of {show_shape(shape)}", call_site())
+    at = int(k.__index__())
+    if not -n <= at < n:
+        fail(f"getitem: index {at} is out of range for axis {axis} of {show_shape(shape)}")
+    return at % n
+
+
+def _take(x: Tensor, axis: int, key: Any) -> Tensor:
+    from tensorgrad.ops.indexing import take
+
+    indices = tensor(key)
+    if indices.dtype.kind == "b":
+        raise DtypeError(
+            "a boolean mask selects a number of elements that is not known while tracing; "
+            "use tg.where(mask, x, other), or multiply by the mask",
+            call_site(),
+        )
+    return take(x, indices, axis)
+
+
+# concat --------------------------------------------------------------------------------
+
+
+def _concat_shape(*xs: TensorType, axis: int) -> TensorType:
+    return TensorType(infer_concat("concat", [x.shape for x in xs], axis), xs[0].dtype)
+
+
+def _concat_grad(g: Tensor, out: Tensor, *xs: Tensor, axis: int) -> tuple[Tensor, ...]:
+    parts, start = [], 0
+    for x in xs:
+        parts.append(narrow(g, axis, start, x.shape[axis]))
+        start += x.shape[axis]
+    return tuple(parts)
+
+
+def _concat_lower(idx: Indices, *xs: Any, axis: int) -> Expr:
+    value, start = None, sum(x.shape[axis] for x in xs)
+    for x in reversed(xs):
+        start -= x.shape[axis]
+        part = x((*idx[:axis], idx[axis] + -start, *idx[axis + 1 :]))
+        value = part if value is None else where(below(idx[axis], start + x.shape[axis]), part, value)
+    assert value is not None
+    return value
+
+
+concat_p = primitive(
+    "concat",
+    shape=_concat_shape,
+    eval=lambda xp, *xs, axis: xp.concatenate(xs, axis=axis),
+    grad=_concat_grad,
+    lower=_concat_lower,
+)
+
+
+def concat(tensors: Sequence[TensorLike], axis: int = 0, **kw: Any) -> Tensor:
+    """Tensors joined along an axis; their other sizes agree."""
+    from tensorgrad.ops.core import meet
+
+    axis = kw.pop("dim", axis)
+    _, xs = meet(*tensors)
+    infer_concat("concat", [x.shape for x in xs], axis)
+    axis = check_axis("concat", axis, xs[0].ndim)
+    full = [x for x in xs if x.shape[axis]] or xs[:1]
+    return full[0] if len(full) == 1 else bind(concat_p, *full, axis=axis)
+
+
+cat = concat
+
+
+def stack(tensors: Sequence[TensorLike], axis: int = 0, **kw: Any) -> Tensor:
+    """Tensors of one shape joined along a new axis."""
+    axis = kw.pop("dim", axis)
+    return concat([expand_dims(t, axis) for t in tensors], axis)
+
+
+def split(x: TensorLike, size: int | Sequence[int], axis: int = 0, **kw: Any) -> tuple[Tensor, ...]:
+    """Parts of an axis, as PyTorch's: of `size` elements each (the last may be smaller), or of the sizes given."""
+    x = tensor(x)
+    axis = check_axis("split", kw.pop("dim", axis), x.ndim)
+    n = x.shape[axis]
+    if isinstance(size, int) and size <= 0:
+        fail(f"split: the size of a part must be positive, got {size}")
+    sizes = [min(size, n - i) for i in range(0, n, size)] if isinstance(size, int) else list(size)
+    if sum(sizes) != n:
+        fail(f"split: sizes {sizes} do not add up to {n}, the size of axis {axis}")
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    return tuple(narrow(x, axis, start, part) for start, part in zip(starts, sizes, strict=True))
+

@@ -1,0 +1,38 @@
+"""The one way in which a pass changes a graph: node by node, in order, into a new graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tensorgrad.graph import Graph, Node, Value
+
+Rule = Callable[[Graph, Node], Value | None]
+
+
+def rewrite(graph: Graph, rule: Rule, keep: set[int] | None = None) -> Graph:
+    """Copies the graph, asking `rule` at every node.
+
+    Args:
+        rule: gets the new graph and the node with its inputs already mapped there; returns the value
+            of the new graph that stands for the node's only result, or None to copy the node.
+        keep: ids of the nodes to visit; others are left out. All by default.
+    """
+    new = Graph(slots=dict(graph.slots))
+    values: dict[Value, Value] = {}
+    for node in graph.nodes:
+        if keep is not None and node.id not in keep:
+            continue
+        moved = Node(len(new.nodes), node.op, tuple(values[v] for v in node.inputs), node.attrs, node.types, node.site)
+        found = rule(new, moved)
+        if found is None:
+            new.nodes.append(moved)
+            for old, value in zip(node.values, moved.values, strict=True):
+                values[old] = value
+        else:
+            values[Value(node.id)] = found
+    new.outputs = [values[v] for v in graph.outputs]
+    new.leaves = {name: values[v] for name, v in graph.leaves.items()}
+    new.updates = {values[leaf]: values[v] for leaf, v in graph.updates.items()}
+    new.captures = {name: values[v] for name, v in graph.captures.items()}
+    new.grads = {name: values[v] for name, v in graph.grads.items()}
+    return new

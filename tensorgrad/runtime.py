@@ -1,0 +1,360 @@
+"""A plan and its kernels on a device.
+
+`create_runtime` places every buffer of a plan, records the kernels, and returns a
+`Runtime`: parameters up and down by name, and steps. What outlives a step (parameters
+and states) lives in a `Store`, which several runtimes on one device may share: a
+trainer, a second loss, a predictor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensorgrad.device.base import KernelTime, Limits, Program, Slice
+from tensorgrad.device.convert import as_array, check_names, from_bytes, to_bytes
+from tensorgrad.device.store import Placement, Store, Stored, place, record
+from tensorgrad.dtypes import DType
+from tensorgrad.errors import InputError, TensorgradError
+from tensorgrad.plan import BufferPlan, BufferSpec, KernelSpec
+
+__all__ = ["Runtime", "Store", "Stored", "create_runtime"]
+
+
+async def create_runtime(
+    plan: BufferPlan,
+    kernels: Sequence[KernelSpec],
+    *,
+    device: Any = None,
+    store: Store | None = None,
+    chunk: int = 0,
+    label: str = "tensorgrad step",
+) -> Runtime:
+    """Put a plan on a device.
+
+    Args:
+        plan: the buffers; the loss is the output named `loss`.
+        kernels: what a step runs, in order. Those without source or threads are skipped.
+        device: a `base.Device`, or a JavaScript GPUDevice; it is never destroyed here.
+            None requests one, which `Runtime.destroy` gives back.
+        store: parameters and states to share. What it holds is used, and must fit; what
+            it lacks is allocated, initialised and added. None makes a store of its own.
+        chunk: most kernels in one submission, for kernels so long that a browser's
+            watchdog would stop a whole step; 0 submits a step at once.
+        label: names the steps in the browser's GPU tools.
+
+    Raises:
+        NoDeviceError: no device was given, and there is none.
+        OutOfMemoryError: names the tensor that did not fit and the plan's total.
+        ShaderError: with every kernel that did not compile.
+        InputError: the store holds a tensor of another shape or dtype under a name.
+    """
+    own_device, own_store = device is None and store is None, store is None
+    device = await _find_device(device, store)
+    placement = program = None
+    try:
+        store = store if store is not None else Store(device)
+        async with store.lock:
+            placement = await place(plan, device, store)
+            program = await device.compile(record(plan, kernels, placement, chunk, label))
+            placement.commit(store)
+        return Runtime(plan, kernels, device, store, placement, program, own_device, own_store)
+    except BaseException:
+        if placement is not None:
+            placement.undo(device)
+        if own_device:
+            device.close()
+        raise
+
+
+async def _find_device(device: Any, store: Store | None) -> Any:
+    """The device to use: the store's, the given one, or a new one."""
+    if store is not None:
+        store.check_alive()
+        if device is None or device is store.device or device == getattr(store.device, "js_device", None):
+            return store.device
+        raise InputError("the store's tensors are on another device than the one given")
+    from tensorgrad.device.webgpu import WebGPUDevice, request_device
+
+    if device is None:
+        return await request_device()
+    return device if hasattr(device, "alloc") else WebGPUDevice(device)
+
+
+class _Slot(NamedTuple):
+    """An input: where its value goes in the staging memory, and what it has to be."""
+
+    name: str
+    view: np.ndarray
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    spec: BufferSpec
+
+
+class _Turns:
+    """Steps one after the other, in the order of their calls.
+
+    A keyboard interrupt can end a task between any two instructions, so also between taking
+    the lock and giving it back; a lock whose holder has ended is taken from it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._holder: asyncio.Task[Any] | None = None
+
+    async def __aenter__(self) -> None:
+        if self._lock.locked() and self._holder is not None and self._holder.done():
+            self._lock.release()
+        await self._lock.acquire()
+        self._holder = asyncio.current_task()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._holder = None
+        self._lock.release()
+
+
+class Runtime:
+    """A plan on a device, ready to step. Made by `create_runtime`.
+
+    Attributes:
+        plan, kernels: what it was made from.
+        device: the device; `limits` is what it allows.
+        store: the parameters and states.
+    """
+
+    def __init__(
+        self,
+        plan: BufferPlan,
+        kernels: Sequence[KernelSpec],
+        device: Any,
+        store: Store,
+        placement: Placement,
+        program: Program,
+        own_device: bool,
+        own_store: bool,
+    ) -> None:
+        self.plan = plan
+        self.kernels = tuple(kernels)
+        self.device = device
+        self.store = store
+        self._slices = placement.slices
+        self._program = program
+        self._turns = _Turns()
+        self._slots = _slots(plan, placement.staging, program.staging)
+        self._names = frozenset(plan.inputs)
+        self._reads: dict[tuple[str, ...], tuple[Slice, ...]] = {}
+        loss = plan.outputs.get("loss")
+        self._loss = None if loss is None else plan.buffers[loss].dtype
+        own = store if own_store else None
+        self._finalizer = weakref.finalize(self, _release, program, device, placement.owned, own, own_device)
+        self._finalizer.atexit = False
+
+    @property
+    def limits(self) -> Limits:
+        return self.device.limits
+
+    # -- steps ------------------------------------------------------------------------------
+
+    async def step(self, inputs: Mapping[str, Any]) -> float:
+        """Run one step and return its loss.
+
+        Raises:
+            InputError: before anything is uploaded, for a missing, unknown or ill-fitting input.
+            DeviceLostError: the device is gone, or goes while this waits.
+        """
+        dtype = self._loss_dtype()
+        async with self._turns:
+            self._gather(inputs)
+            bits = await self._program.step()
+        return _decode(bits, dtype)
+
+    async def run(
+        self, inputs: Mapping[str, Any], read: Sequence[str] | None = None
+    ) -> dict[str, np.ndarray]:
+        """Run one step and return outputs by name, all in one readback.
+
+        Args:
+            read: names of outputs; None reads all of them.
+        """
+        names = tuple(self.plan.outputs if read is None else read)
+        slices = self._reads.get(names)
+        if slices is None:
+            if unknown := [name for name in names if name not in self.plan.outputs]:
+                have = sorted(self.plan.outputs)
+                raise InputError(f"there is no output {unknown[0]!r}; the outputs are {have}")
+            slices = self._reads[names] = tuple(self._slices[self.plan.outputs[name]] for name in names)
+        async with self._turns:
+            self._gather(inputs)
+            data = await self._program.run(slices, with_loss="loss" in names)
+        specs = (self.plan.buffers[self.plan.outputs[name]] for name in names)
+        return {n: from_bytes(d, s.shape, s.dtype) for n, d, s in zip(names, data, specs, strict=True)}
+
+    async def submit(self, inputs: Mapping[str, Any]) -> None:
+        """Queue one step and return without its loss; waits only while 3 steps are in flight."""
+        async with self._turns:
+            self._gather(inputs)
+            await self._program.submit()
+
+    async def losses(self) -> np.ndarray:
+        """The losses of all steps whose loss was not returned yet, oldest first.
+
+        The device keeps the last 1,024; where more were queued without reading, the oldest
+        of them are forgotten.
+        """
+        dtype = self._loss_dtype()
+        async with self._turns:
+            self._check_alive()
+            bits = await self._program.losses()
+        width = bits.astype(f"uint{8 * dtype.itemsize}") if dtype.itemsize < 4 else bits
+        return width.view(dtype.storage)
+
+    async def profile(self, inputs: Mapping[str, Any]) -> list[KernelTime]:
+        """Run one step, which counts as any other, with each kernel timed on the GPU by itself.
+
+        Raises:
+            TensorgradError: the device has no timestamp queries.
+        """
+        async with self._turns:
+            self._gather(inputs)
+            times = await self._program.profile()
+        running = [kernel for kernel in self.kernels if kernel.runs]
+        return [KernelTime(k.name, k.op_index, t) for k, t in zip(running, times, strict=True)]
+
+    def _gather(self, inputs: Mapping[str, Any]) -> None:
+        """Check the inputs, then copy them to the memory that the next step uploads from."""
+        self._check_alive()
+        if inputs.keys() != self._names:
+            check_names("inputs", inputs, self._names)
+        arrays = []
+        for name, _, dtype, shape, spec in self._slots:
+            value = inputs[name]
+            if type(value) is not np.ndarray or value.dtype != dtype or value.shape != shape:
+                value = as_array(f"input {name!r}", value, shape, spec.dtype)
+            arrays.append(value)
+        for slot, array in zip(self._slots, arrays, strict=True):
+            slot.view[...] = array
+
+    # -- parameters and states --------------------------------------------------------------
+
+    def upload(self, values: Mapping[str, Any], *, strict: bool = False) -> None:
+        """Overwrite parameters and states by name; `strict` wants every one of them."""
+        self._upload("parameters and states", {**self.plan.params, **self.plan.states}, values, strict)
+
+    def upload_params(self, params: Mapping[str, Any], strict: bool = True) -> None:
+        """Overwrite the parameters.
+
+        Args:
+            params: arrays by name.
+            strict: whether every parameter has to be there. Unknown names and wrong shapes
+                are refused either way, before anything is uploaded.
+        """
+        self._upload("parameters", self.plan.params, params, strict)
+
+    def upload_states(self, states: Mapping[str, Any], strict: bool = True) -> None:
+        """Overwrite the states, as `upload_params` does parameters."""
+        self._upload("states", self.plan.states, states, strict)
+
+    async def download(self, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
+        """Parameters and states by name; None is all of them."""
+        ids = {**self.plan.params, **self.plan.states}
+        return await self._download("parameters and states", ids, ids if names is None else names)
+
+    async def download_params(self) -> dict[str, np.ndarray]:
+        """All parameters by name."""
+        return await self._download("parameters", self.plan.params, self.plan.params)
+
+    async def download_states(self) -> dict[str, np.ndarray]:
+        """All states by name."""
+        return await self._download("states", self.plan.states, self.plan.states)
+
+    async def download_param_grads(self) -> dict[str, np.ndarray]:
+        """The gradients of the last step, by parameter name."""
+        if self.plan.params and not self.plan.grads:
+            raise TensorgradError("this plan keeps no gradients after a step; compile with keep_grads=True")
+        return await self._download("gradients", self.plan.grads, self.plan.grads)
+
+    def _upload(self, what: str, ids: Mapping[str, int], values: Mapping[str, Any], strict: bool) -> None:
+        self._check_alive()
+        check_names(what, values, ids if strict else [*(n for n in ids if n in values)])
+        ready = []
+        for name, value in values.items():
+            spec = self.plan.buffers[ids[name]]
+            array = as_array(f"{spec.kind} {name!r}", value, spec.shape, spec.dtype)
+            ready.append((self._slices[spec.id], to_bytes(array, spec.dtype, spec.nbytes)))
+        for target, data in ready:
+            self.device.write(target, data)
+
+    async def _download(
+        self, what: str, ids: Mapping[str, int], names: Iterable[str]
+    ) -> dict[str, np.ndarray]:
+        names = list(names)
+        if unknown := [name for name in names if name not in ids]:
+            check_names(what, [*ids, *unknown], ids)
+        async with self._turns:
+            self._check_alive()
+            data = await self.device.read([self._slices[ids[name]] for name in names])
+        specs = [self.plan.buffers[ids[name]] for name in names]
+        return {n: from_bytes(d, s.shape, s.dtype) for n, d, s in zip(names, data, specs, strict=True)}
+
+    # -- life -------------------------------------------------------------------------------
+
+    def destroy(self) -> None:
+        """Free everything that it owns: its buffers, its own store, its own device. Safe twice.
+
+        A given device and a given store live on, as do the parameters that this runtime added to it.
+        """
+        self._finalizer()
+
+    def _check_alive(self) -> None:
+        if not self._finalizer.alive:
+            raise TensorgradError("this runtime was destroyed; compile again to get another")
+        self.store.check_alive()
+
+    def _loss_dtype(self) -> DType:
+        if self._loss is None:
+            self._check_alive()
+            raise TensorgradError("this plan has no output named 'loss'; call run() and read its outputs")
+        return self._loss
+
+    def __repr__(self) -> str:
+        state = "" if self._finalizer.alive else ", destroyed"
+        return f"Runtime({len(self.kernels)} kernels, {self.plan.nbytes:,} bytes on {self.device!r}{state})"
+
+
+def _slots(plan: BufferPlan, starts: Mapping[int, int], staging: np.ndarray) -> list[_Slot]:
+    """The inputs in plan order, as views into the staging memory."""
+    slots = []
+    for name, index in plan.inputs.items():
+        spec = plan.buffers[index]
+        size = int(np.prod(spec.shape)) * spec.dtype.itemsize
+        data = staging[starts[index] : starts[index] + size]
+        view = data.view(spec.dtype.storage).reshape(spec.shape)
+        slots.append(_Slot(name, view, spec.dtype.numpy, spec.shape, spec))
+    return slots
+
+
+def _release(program: Program, device: Any, owned: list[int], store: Store | None, own_device: bool) -> None:
+    """What destroying a runtime, or forgetting it, frees."""
+    program.close()
+    device.free(owned)
+    if store is not None:
+        store.destroy()
+    if own_device:
+        device.close()
+
+
+_FORMATS = {"f32": "<f", "i32": "<i", "u32": "<I", "bool": "<I"}
+
+
+def _decode(bits: int, dtype: DType) -> float:
+    """The number that a loss's 4 bytes hold; a 16-bit float is in the lower two."""
+    data = struct.pack("<I", bits)
+    return struct.unpack_from(_FORMATS.get(dtype.name, "<e"), data)[0]

@@ -1,0 +1,318 @@
+"""Tensor: a handle on one value of a graph, with operators and methods.
+
+Sugar only: every method calls the function of the same name in `ops`, where it is
+documented.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tensorgrad.errors import TraceError
+
+if TYPE_CHECKING:
+    from tensorgrad import ops  # at run time `ops` sets this name here: it imports this module
+    from tensorgrad.dtypes import DType, Shape
+    from tensorgrad.callsite import CallSite
+    from tensorgrad.graph import Graph, TensorType, Value
+
+
+class Tensor:
+    """One value of a traced graph.
+
+    It has a shape and a dtype, no numbers: those exist when the compiled graph runs.
+    """
+
+    __slots__ = ("__weakref__", "graph", "value")
+    __array_priority__ = 1000  # NumPy leaves `array * tensor` to the tensor
+    __array_ufunc__ = None
+
+    def __init__(self, graph: Graph, value: Value) -> None:
+        self.graph, self.value = graph, value
+
+    @property
+    def type(self) -> TensorType:
+        return self.graph.type(self.value)
+
+    @property
+    def shape(self) -> Shape:
+        return self.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:  # NumPy's and the array API's; PyTorch's `size()` is `shape`
+        return self.type.size
+
+    @property
+    def site(self) -> CallSite | None:
+        """The user's line that made it."""
+        return self.graph.node(self.value).site
+
+    @property
+    def T(self) -> Tensor:
+        """The axes in reverse order."""
+        return self.permute(*reversed(range(self.ndim)))
+
+    @property
+    def mT(self) -> Tensor:
+        """The last two axes swapped."""
+        return self.swapaxes(-1, -2)
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.type}, {self.value} = {self.graph.node(self.value).op})"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d tensor")
+        return self.shape[0]
+
+    # What needs numbers that a trace does not have ------------------------------
+
+    def _no_value(self, what: str) -> NoReturn:
+        from tensorgrad.callsite import call_site
+
+        raise TraceError(
+            f"{what} needs the numbers of {self.type}, which do not exist while the function is traced. "
+            "Use tg.where for a choice by value; return the tensor, or tg.capture it, to see its numbers.",
+            call_site(),
+        )
+
+    def __bool__(self) -> bool:
+        self._no_value("bool()")
+
+    def __float__(self) -> float:
+        self._no_value("float()")
+
+    def __int__(self) -> int:
+        self._no_value("int()")
+
+    def __index__(self) -> int:
+        self._no_value("use as an index")
+
+    def item(self) -> float:
+        self._no_value("item()")
+
+    def numpy(self) -> Any:
+        self._no_value("numpy()")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        self._no_value("conversion to an array")
+
+    def __iter__(self) -> Any:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return (self[i] for i in range(self.shape[0]))
+
+    __hash__ = object.__hash__
+
+    # Operators --------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return ops.getitem(self, key)
+
+    def __add__(self, other: Any) -> Tensor:
+        return ops.add(self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return ops.add(other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return ops.sub(self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return ops.sub(other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return ops.mul(self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return ops.mul(other, self)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return ops.div(self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return ops.div(other, self)
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        return ops.floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return ops.floor_divide(other, self)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return ops.remainder(self, other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return ops.remainder(other, self)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return ops.pow(self, other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return ops.pow(other, self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return ops.matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return ops.matmul(other, self)
+
+    def __neg__(self) -> Tensor:
+        return ops.neg(self)
+
+    def __pos__(self) -> Tensor:
+        return self
+
+    def __abs__(self) -> Tensor:
+        return ops.abs(self)
+
+    def __invert__(self) -> Tensor:
+        return ops.logical_not(self)
+
+    def __and__(self, other: Any) -> Tensor:
+        return ops.bitwise_and(self, other)
+
+    __rand__ = __and__
+
+    def __or__(self, other: Any) -> Tensor:
+        return ops.bitwise_or(self, other)
+
+    __ror__ = __or__
+
+    def __xor__(self, other: Any) -> Tensor:
+        return ops.bitwise_xor(self, other)
+
+    __rxor__ = __xor__
+
+    def __lt__(self, other: Any) -> Tensor:
+        return ops.less(self, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return ops.less_equal(self, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return ops.greater(self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return ops.greater_equal(self, other)
+
+    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]  # elementwise, as in NumPy
+        return ops.equal(self, other)
+
+    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
+        return ops.not_equal(self, other)
+
+    # Methods ------------------------------------------------------------------------
+
+    def reshape(self, *shape: Any) -> Tensor:
+        return ops.reshape(self, *shape)
+
+    view = reshape
+
+    def permute(self, *axes: Any) -> Tensor:
+        return ops.permute(self, *axes)
+
+    def transpose(self, *axes: int) -> Tensor:
+        """Two axes: PyTorch's swap; none or all of them: NumPy's permutation."""
+        if len(axes) == 2 and self.ndim != 2:
+            return ops.swapaxes(self, *axes)
+        return ops.permute(self, *(axes or reversed(range(self.ndim))))
+
+    def swapaxes(self, a: int, b: int) -> Tensor:
+        return ops.swapaxes(self, a, b)
+
+    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+        return ops.flatten(self, start_dim, end_dim)
+
+    def squeeze(self, axis: Any = None, **kw: Any) -> Tensor:
+        return ops.squeeze(self, axis, **kw)
+
+    def unsqueeze(self, axis: int) -> Tensor:
+        return ops.expand_dims(self, axis)
+
+    def broadcast_to(self, *shape: Any) -> Tensor:
+        return ops.broadcast_to(self, *shape)
+
+    def expand(self, *shape: Any) -> Tensor:
+        return ops.expand(self, *shape)
+
+    def sum(self, axis: Any = None, keepdims: bool = False, **kw: Any) -> Tensor:
+        return ops.sum(self, axis, keepdims, **kw)
+
+    def mean(self, axis: Any = None, keepdims: bool = False, **kw: Any) -> Tensor:
+        return ops.mean(self, axis, keepdims, **kw)
+
+    def max(self, axis: Any = None, keepdims: bool = False, **kw: Any) -> Tensor:
+        return ops.max(self, axis, keepdims, **kw)
+
+    def min(self, axis: Any = None, keepdims: bool = False, **kw: Any) -> Tensor:
+        return ops.min(self, axis, keepdims, **kw)
+
+    def var(self, axis: Any = None, correction: int = 1, keepdims: bool = False, **kw: Any) -> Tensor:
+        return ops.var(self, axis, correction, keepdims, **kw)
+
+    def std(self, axis: Any = None, correction: int = 1, keepdims: bool = False, **kw: Any) -> Tensor:
+        return ops.std(self, axis, correction, keepdims, **kw)
+
+    def argmax(self, axis: int | None = None, keepdims: bool = False, **kw: Any) -> Tensor:
+        return ops.argmax(self, axis, keepdims, **kw)
+
+    def argmin(self, axis: int | None = None, keepdims: bool = False, **kw: Any) -> Tensor:
+        return ops.argmin(self, axis, keepdims, **kw)
+
+    def softmax(self, axis: int = -1, **kw: Any) -> Tensor:
+        return ops.softmax(self, axis, **kw)
+
+    def log_softmax(self, axis: int = -1, **kw: Any) -> Tensor:
+        return ops.log_softmax(self, axis, **kw)
+
+    def matmul(self, other: Any) -> Tensor:
+        return ops.matmul(self, other)
+
+    def astype(self, dtype: DType) -> Tensor:
+        return ops.cast(self, dtype)
+
+    def to(self, dtype: DType) -> Tensor:
+        return ops.cast(self, dtype)
+
+    def detach(self) -> Tensor:
+        return ops.stop_gradient(self)
+
+    def clamp(self, min: Any = None, max: Any = None) -> Tensor:
+        return ops.clamp(self, min, max)
+
+    def abs(self) -> Tensor:
+        return ops.abs(self)
+
+    def exp(self) -> Tensor:
+        return ops.exp(self)
+
+    def log(self) -> Tensor:
+        return ops.log(self)
+
+    def sqrt(self) -> Tensor:
+        return ops.sqrt(self)
+
+    def square(self) -> Tensor:
+        return ops.square(self)
+
+    def pow(self, exponent: Any) -> Tensor:
+        return ops.pow(self, exponent)
+
+    def relu(self) -> Tensor:
+        return ops.relu(self)
+
+    def tanh(self) -> Tensor:
+        return ops.tanh(self)
+
+    def sigmoid(self) -> Tensor:
+        return ops.sigmoid(self)
+

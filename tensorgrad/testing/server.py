@@ -1,0 +1,103 @@
+"""A static web server for pages that need WebGPU, threads and Pyodide.
+
+It serves folders, and files held in memory, on 127.0.0.1, with the two headers that make
+a page cross-origin isolated (so that it may have SharedArrayBuffer, with which Python is
+interrupted), and with right types for modules and WebAssembly.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    extensions_map = {  # noqa: RUF012
+        **SimpleHTTPRequestHandler.extensions_map,
+        ".js": "text/javascript",
+        ".mjs": "text/javascript",
+        ".json": "application/json",
+        ".wasm": "application/wasm",
+        ".whl": "application/zip",
+        ".zip": "application/zip",
+        ".py": "text/plain",
+    }
+    server: StaticServer  # type: ignore[assignment]
+
+    def translate_path(self, path: str) -> str:
+        clean = unquote(urlsplit(path).path)
+        for prefix, place in self.server.mounts.items():
+            if isinstance(place, Path) and clean.startswith(prefix):
+                parts = [part for part in clean[len(prefix) :].split("/") if part not in ("", ".", "..")]
+                return str(place.joinpath(*parts)) + ("/" if clean.endswith("/") else "")
+        return ""
+
+    def do_GET(self) -> None:
+        body = self.server.mounts.get(urlsplit(self.path).path)
+        if not isinstance(body, bytes):
+            super().do_GET()
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", self.guess_type(urlsplit(self.path).path))
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def end_headers(self) -> None:
+        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
+        self.send_header("Cross-Origin-Resource-Policy", "cross-origin")
+        self.send_header("Access-Control-Allow-Origin", "*")
+        self.send_header("Cache-Control", "no-cache")
+        super().end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        if self.server.verbose:
+            super().log_message(format, *args)
+
+
+class StaticServer(ThreadingHTTPServer):
+    """Serves `mounts` on 127.0.0.1 from a thread; a context manager.
+
+    Args:
+        mounts: what is served. A key that ends with `/` is the prefix of a folder, any
+            other the path of a file whose content is given as bytes.
+        port: 0 takes a free one.
+        verbose: whether requests are printed.
+
+    Example:
+        >>> import urllib.request
+        >>> with StaticServer({"/hello.txt": b"hello"}) as server:
+        ...     urllib.request.urlopen(server.url + "/hello.txt").read()
+        b'hello'
+    """
+
+    daemon_threads = True
+
+    def __init__(self, mounts: Mapping[str, Path | bytes], *, port: int = 0, verbose: bool = False) -> None:
+        self.mounts = dict(sorted(mounts.items(), key=lambda entry: -len(entry[0])))
+        self.verbose = verbose
+        super().__init__(("127.0.0.1", port), _Handler)
+        self._thread = threading.Thread(target=self.serve_forever, name="tensorgrad-server", daemon=True)
+
+    @property
+    def url(self) -> str:
+        """The address, without a slash at the end."""
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a browser that closed its connection in the middle."""
+
+    def __enter__(self) -> StaticServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self._thread.join()
+        self.server_close()

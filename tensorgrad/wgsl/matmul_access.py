@@ -1,0 +1,136 @@
+"""How a matmul reads its operands and where vectors of four may be used.
+
+An operand is a function of (batch, row, column). Where it is one load whose index is a sum of a
+part for each loop variable, its address is kept up by additions; where moreover four consecutive
+values of one variable are four consecutive, aligned elements, they are read as one `vec4`.
+Anything else, a gather or a cast of a sum, say, is evaluated element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tensorgrad.dtypes import DType
+from tensorgrad.graph import Value
+from tensorgrad.lower.expr import Expr, walk
+from tensorgrad.lower.index import Digit, Index, Var, digit_of, make, of_var, substitute
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """A load at `const + part(var) + part(other var) + ...`.
+
+    Attributes:
+        value, dtype: what is loaded.
+        const: the constant of the index.
+        parts: loop variable -> its terms, without constant.
+    """
+
+    value: Value
+    dtype: DType
+    const: int
+    parts: dict[Var, Index]
+
+    def part(self, var: Var) -> Index:
+        return self.parts.get(var, Index(()))
+
+    def stride(self, var: Var) -> int | None:
+        """The step from one value of `var` to the next where it is the same everywhere, else None."""
+        terms = self.part(var).terms
+        if not terms:
+            return 0
+        ((atom, c), *more) = terms
+        whole = isinstance(atom, Digit) and atom.div == 1 and atom.size == var.size
+        return c if whole and not more else None
+
+    def in_fours(self, var: Var) -> bool:
+        """Whether every aligned run of four values of `var` is four consecutive, aligned elements."""
+        if var.size % 4 or self.const % 4 or self.const < 0:
+            return False
+        unit = False
+        for atom, c in (term for part in self.parts.values() for term in part.terms):
+            assert isinstance(atom, Digit)
+            if c < 0:
+                return False
+            if atom.var == var and atom.div == 1:
+                if c != 1 or atom.size % 4:
+                    return False
+                unit = True
+            elif c % 4 or (atom.var == var and atom.div % 4):
+                return False
+        return unit
+
+    def quarter(self, var: Var) -> tuple[int, dict[Var, Index]]:
+        """Constant and parts of the index of the vec4 that holds four values of `var`.
+
+        The part of `var` itself is in terms of the variable `quarter_of(var)`.
+        """
+        parts = {}
+        for v, part in self.parts.items():
+            index = fours(part, var) if v == var else part
+            parts[quarter_of(v) if v == var else v] = divided(index)
+        return self.const // 4, parts
+
+
+def quarter_of(var: Var) -> Var:
+    """The variable that counts runs of four of another."""
+    return Var(var.name + "4", var.size // 4)
+
+
+def fours(index: Index, var: Var, lane: int = 0) -> Index:
+    """The index with `var` replaced by four times its quarter plus `lane`."""
+    at = of_var(quarter_of(var)) * 4 + lane
+    return substitute(index, lambda d: digit_of(at, d) if d.var == var else None, lambda e: e)
+
+
+def divided(index: Index) -> Index:
+    """A quarter of an index whose every coefficient is a multiple of four."""
+    return Index(tuple((atom, c // 4) for atom, c in index.terms), index.const // 4)
+
+
+def affine(e: Expr, variables: Iterable[Var]) -> Affine | None:
+    """The expression as an affine load of the loop variables, or None."""
+    if e.op != "load":
+        return None
+    value, index = e.data
+    terms: dict[Var, list[tuple[Digit, int]]] = {v: [] for v in variables}
+    for atom, c in index.terms:
+        if not isinstance(atom, Digit) or atom.var not in terms:
+            return None
+        terms[atom.var].append((atom, c))
+    parts = {v: make(t) for v, t in terms.items() if t}
+    return Affine(value, e.dtype, index.const, parts)
+
+
+def reads(e: Expr) -> Iterable[tuple[Value, Index, DType]]:
+    """Every load below an expression."""
+    for node in walk(e):
+        if node.op == "load":
+            yield node.data[0], node.data[1], node.dtype
+
+
+def literal(number: int) -> str:
+    return f"{number % 2**32}u"
+
+
+def show_digit(digit: Digit, name: str) -> str:
+    code = name if digit.div == 1 else f"{name} / {digit.div}u"
+    if digit.div * digit.size >= digit.var.size:
+        return code
+    return f"({code}) % {digit.size}u" if digit.div > 1 else f"{code} % {digit.size}u"
+
+
+def show_part(index: Index, names: dict[Var, str]) -> str:
+    """WGSL of an affine index; `names` are those of its variables."""
+    terms = []
+    for atom, c in index.terms:
+        assert isinstance(atom, Digit)
+        digit = show_digit(atom, names[atom.var])
+        if c == 1:
+            terms.append(digit if " " not in digit else f"({digit})")
+        else:
+            terms.append(f"{digit if ' ' not in digit else f'({digit})'} * {literal(c)}")
+    if index.const or not terms:
+        terms.append(literal(index.const))
+    return " + ".join(terms)

@@ -1,0 +1,228 @@
+"""Moving tiles of a matmul's operands from global to workgroup memory.
+
+In workgroup memory a tile is always k-major: for each step k, the `vec4`s along the tile's other
+axis (`m` of the left operand, `n` of the right one; here the `axis`). How a thread gets there
+depends on how the operand lies in memory:
+
+- across: four values of the axis are adjacent: a vec4 is copied.
+- along: four values of k are adjacent: four vec4s of four rows are transposed in registers.
+- single: neither; four elements are read one by one.
+
+Reading is split in two, `fetch` into registers and `put` into workgroup memory, so that the next
+tile is on its way while the present one is multiplied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tensorgrad.lower.expr import Expr
+from tensorgrad.lower.index import Index, Var
+from tensorgrad.wgsl.matmul_access import Affine, quarter_of, show_part
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One operand of a tiled matmul.
+
+    Attributes:
+        letter: `a` or `b`; every name in the text that belongs to this side starts with it.
+        expr: the operand.
+        access: how it is loaded where it is an affine load.
+        batch, axis, k: its variables.
+        extent: values of the axis in a tile.
+        steps: values of k in a tile.
+        threads: of the workgroup.
+        start: where the side's tile starts in workgroup memory, in vec4s.
+        vectors: whether the buffer is an array of vec4.
+        last: give the last threads the work if there is less of it than threads.
+    """
+
+    letter: str
+    expr: Expr
+    access: Affine | None
+    batch: Var
+    axis: Var
+    k: Var
+    extent: int
+    steps: int
+    threads: int
+    start: int
+    vectors: bool
+    last: bool
+
+    @property
+    def mode(self) -> str:
+        if self.access and self.vectors:
+            if self.access.in_fours(self.axis):
+                return "across"
+            if self.access.in_fours(self.k):
+                return "along"
+        return "single"
+
+
+@dataclass(slots=True)
+class Loading:
+    """The text of one side.
+
+    Attributes:
+        setup: before the loop: addresses.
+        fetch: reads the tile that starts at step `k0` into registers.
+        put: writes the registers to workgroup memory.
+    """
+
+    setup: list[str] = field(default_factory=list)
+    fetch: list[str] = field(default_factory=list)
+    put: list[str] = field(default_factory=list)
+
+
+Element = Callable[[str, str, str], str]
+"""Code of an operand's element at the named batch, axis and k."""
+
+Read = Callable[[str], str]
+"""Code that reads the operand's buffer at an address, as f32 or vec4<f32>."""
+
+
+def loading(side: Side, read: Read, element: Element) -> Loading:
+    """The text that moves one side's tiles.
+
+    Args:
+        read: of the buffer, for affine loads.
+        element: any element, for the others.
+    """
+    out = Loading()
+    rows, columns = side.extent // 4, side.steps
+    total = rows * columns // 4 if side.mode == "along" else rows * columns
+    for unit in range(-(-total // side.threads)):
+        _unit(side, out, unit, total, read, element)
+    return out
+
+
+def _unit(side: Side, out: Loading, unit: int, total: int, read: Read, element: Element) -> None:
+    x, u = side.letter, unit
+    first = unit * side.threads
+    spare = side.threads - total if side.last and total < side.threads else 0
+    shift = first - spare
+    out.setup.append(f"let {x}e{u} = lid{f' + {shift}u' if shift > 0 else f' - {-shift}u' if shift else ''};")
+    # a thread without work: an index that wrapped below zero is refused by the same comparison
+    guards = [f"{x}e{u} < {total}u"] if total % side.threads and first + side.threads > total else []
+    out.setup += _place(side, f"{x}e{u}", f"{x}t{u}", f"{x}k{u}")
+    step = 4 if side.mode == "along" else 1
+    bounds = [f"k0 + {x}k{u} < {side.k.size}u"] if side.k.size % side.steps else []
+    registers = _addresses(side, out, u, read, element)
+    condition = " && ".join([*guards, *bounds])
+    for name, _ in registers:
+        out.setup.append(f"var {name} = vec4<f32>();")
+    if bounds:
+        out.fetch += [f"{name} = vec4<f32>();" for name, _ in registers]
+    body = [f"{name} = {code};" for name, code in registers]
+    out.fetch += [f"if ({condition}) {{", *(f"  {line}" for line in body), "}"] if condition else body
+    cell = f"{side.start}u + {x}k{u} * {side.extent // 4}u + {x}t{u}"
+    if step == 1:
+        puts = [f"tile[{cell}] = {registers[0][0]};"]
+    else:
+        names = [name for name, _ in registers]
+        puts = [
+            f"tile[{cell} + {i * (side.extent // 4)}u] = vec4<f32>({', '.join(f'{n}.{c}' for n in names)});"
+            for i, c in enumerate("xyzw")
+        ]
+    out.put += [f"if ({guards[0]}) {{", *(f"  {line}" for line in puts), "}"] if guards else puts
+
+
+def _place(side: Side, e: str, t: str, k: str) -> list[str]:
+    """Which vec4 of the axis (`t`) and which step (`k`) the work item `e` is."""
+    rows = side.extent // 4
+    if side.mode == "along":
+        quarters = side.steps // 4
+        if rows <= 8:
+            return [f"let {t} = {e} % {rows}u;", f"let {k} = {e} / {rows}u * 4u;"]
+        # eight neighbours write eight adjacent vec4s (no bank conflict); a warp reads whole sectors all the same
+        return [
+            f"let {t} = {e} % 8u + {e} / {8 * quarters}u * 8u;",
+            f"let {k} = {e} / 8u % {quarters}u * 4u;",
+        ]
+    if side.mode == "single" and side.access and abs(side.access.stride(side.k) or 0) == 1:
+        return [f"let {t} = {e} / {side.steps}u;", f"let {k} = {e} % {side.steps}u;"]
+    return [f"let {t} = {e} % {rows}u;", f"let {k} = {e} / {rows}u;"]
+
+
+def _addresses(side: Side, out: Loading, u: int, read: Read, element: Element) -> list[tuple[str, str]]:
+    """Sets up addresses; gives (register, code of its value) for each vec4 that a work item reads."""
+    x = side.letter
+    first = f"{x}0"
+    size = side.axis.size
+    clamped = size % side.extent != 0
+    if side.mode == "across":
+        assert side.access
+        row = f"{first} / 4u + {x}t{u}"
+        row = f"min({row}, {size // 4 - 1}u)" if clamped else row
+        out.setup.append(f"let {x}r{u} = {row};")
+        const, parts = side.access.quarter(side.axis)
+        axis = quarter_of(side.axis)
+        return [(f"{x}v{u}", read(_address(side, out, f"{x}p{u}", const, parts, axis, f"{x}r{u}", side.k, f"{x}k{u}")))]
+    rows = []
+    for i in range(4):
+        row = f"{first} + {x}t{u} * 4u + {i}u"
+        out.setup.append(f"let {x}r{u}_{i} = {f'min({row}, {size - 1}u)' if clamped else row};")
+        rows.append(f"{x}r{u}_{i}")
+    if side.mode == "along":
+        assert side.access
+        const, parts = side.access.quarter(side.k)
+        out.setup.append(f"let {x}q{u} = {x}k{u} / 4u;")
+        return [
+            (
+                f"{x}v{u}_{i}",
+                read(
+                    _address(
+                        side, out, f"{x}p{u}_{i}", const, parts, side.axis, row, quarter_of(side.k), f"{x}q{u}", "k0 / 4u"
+                    )
+                ),
+            )
+            for i, row in enumerate(rows)
+        ]
+    if side.access is None:
+        values = [element("vb", row, f"k0 + {x}k{u}") for row in rows]
+    else:
+        access = side.access
+        values = [
+            read(_address(side, out, f"{x}p{u}_{i}", access.const, access.parts, side.axis, row, side.k, f"{x}k{u}"))
+            for i, row in enumerate(rows)
+        ]
+    return [(f"{x}v{u}", f"vec4<f32>({', '.join(values)})")]
+
+
+def _address(
+    side: Side,
+    out: Loading,
+    name: str,
+    const: int,
+    parts: dict[Var, Index],
+    axis: Var,
+    row: str,
+    k: Var,
+    step: str,
+    origin: str = "k0",
+) -> str:
+    """Code of an address; what does not change from tile to tile goes into the variable `name` before the loop."""
+    nothing = Index(())
+    fixed = [
+        show_part(parts.get(side.batch, nothing) + const, {side.batch: "vb"}),
+        show_part(parts.get(axis, nothing), {axis: row}),
+    ]
+    index = parts.get(k, nothing)
+    stride = _stride(index, k)
+    if stride is None:
+        moving = show_part(index, {k: f"({origin} + {step})"})
+    else:
+        fixed.append(f"{step} * {stride}u")
+        moving = f"{origin} * {stride}u" if stride != 1 else origin
+    out.setup.append(f"let {name} = {' + '.join(f for f in fixed if f != '0u') or '0u'};")
+    return f"{name} + {moving}"
+
+
+def _stride(index: Index, var: Var) -> int | None:
+    if not index.terms:
+        return 0
+    stride = Affine.stride(Affine(None, None, 0, {var: index}), var)  # type: ignore[arg-type]
+    return stride if stride is None or stride >= 0 else None

@@ -1,0 +1,409 @@
+"""The page, driven as a person would: keys typed, buttons pressed, words and curves read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, Playwright, Route, expect, sync_playwright
+from tensorgrad.testing.browser import CHROMIUM_FLAGS, SOFTWARE_ADAPTER, find_chromium
+from tensorgrad.testing.server import StaticServer
+
+pytestmark = pytest.mark.page
+
+SITE = Path(__file__).parents[2] / "build" / "site"
+START = 60_000
+TRAIN = 120_000
+SUB_PATH = "/some/where/"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[StaticServer]:
+    """The site under a sub-path, as a project page on a static host has it."""
+    if not (SITE / "index.html").is_file():
+        pytest.fail("build/site is not there: `make test` builds it first")
+    with StaticServer({SUB_PATH: SITE}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def playwright() -> Iterator[Playwright]:
+    # Not for the whole session: while it runs, this thread has an event loop, and other tests want their own.
+    with sync_playwright() as running:
+        yield running
+
+
+@contextmanager
+def launched(playwright: Playwright, *flags: str) -> Iterator[Browser]:
+    browser = playwright.chromium.launch(executable_path=find_chromium(), args=[*CHROMIUM_FLAGS, *flags])
+    try:
+        yield browser
+    finally:
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    with launched(playwright, SOFTWARE_ADAPTER) as running:
+        yield running
+
+
+class Repl:
+    """The page as seen by somebody who uses it."""
+
+    def __init__(self, page: Page, url: str, *, ready: bool = True) -> None:
+        self.page = page
+        self.problems: list[str] = []
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("console", lambda message: message.type == "error" and self.problems.append(message.text))
+        page.goto(url)
+        if ready:
+            self.wait_ready(START)
+
+    def wait_ready(self, timeout: float = 30_000) -> None:
+        """Until nothing runs any more."""
+        expect(self.page.locator("#status")).to_have_attribute("data-state", "ready", timeout=timeout)
+        expect(self.page.locator("#stop")).to_be_disabled(timeout=timeout)
+
+    @property
+    def prompt(self) -> Locator:
+        return self.page.locator("#prompt")
+
+    def entry(self) -> Locator:
+        """The last entry of the transcript."""
+        return self.page.locator(".entry").last
+
+    def type(self, line: str) -> None:
+        """Type one line with real keys and press Enter."""
+        self.prompt.press_sequentially(line)
+        self.prompt.press("Enter")
+
+    def run(self, source: str, timeout: float = 30_000) -> str:
+        """Put a block into the prompt, run all of it, and return what it printed."""
+        count = self.page.locator(".entry").count()
+        self.prompt.fill(source)
+        self.prompt.press("Control+Enter")
+        expect(self.page.locator(".entry")).to_have_count(count + 1, timeout=timeout)
+        expect(self.entry().locator(".entry-time")).not_to_be_empty(timeout=timeout)
+        return self.entry().locator(".entry-body").inner_text()
+
+    def start(self, source: str) -> None:
+        """Start something that goes on."""
+        count = self.page.locator(".entry").count()
+        self.prompt.fill(source)
+        self.prompt.press("Control+Enter")
+        expect(self.page.locator(".entry")).to_have_count(count + 1)
+        expect(self.page.locator("#stop")).to_be_enabled()
+
+    def points(self, name: str = "loss") -> int:
+        """How many points a curve has got, 0 where there is none."""
+        item = self.page.locator(f"#legend li:has([data-part=name]:text-is('{name}'))")
+        return int(item.get_attribute("data-points") or 0) if item.count() else 0
+
+
+@pytest.fixture(scope="module")
+def shared(browser: Browser, server: StaticServer) -> Iterator[Repl]:
+    """One page for the tests that leave it usable."""
+    context = browser.new_context()
+    yield Repl(context.new_page(), server.url + SUB_PATH)
+    context.close()
+
+
+@pytest.fixture
+def repl(shared: Repl) -> Iterator[Repl]:
+    shared.prompt.fill("")
+    shared.problems.clear()
+    yield shared
+    assert shared.problems == []
+
+
+@pytest.fixture
+def open_page(browser: Browser, server: StaticServer) -> Iterator[Callable[..., Repl]]:
+    """Opens a page of its own, in a browser profile of its own."""
+    contexts = []
+
+    def open_one(prepare: Callable[[Page], object] = lambda page: None, ready: bool = True, **options: object) -> Repl:
+        contexts.append(browser.new_context(**options))  # type: ignore[arg-type]
+        page = contexts[-1].new_page()
+        prepare(page)
+        return Repl(page, server.url + SUB_PATH, ready=ready)
+
+    yield open_one
+    for context in contexts:
+        context.close()
+
+
+def test_a_typed_line_shows_its_value_and_its_time(repl: Repl) -> None:
+    repl.type("6 * 7")
+    expect(repl.entry().locator(".value")).to_have_text("42\n")
+    expect(repl.entry().locator(".entry-time")).to_have_text(re.compile(r"^(< 1|\d+) ms$"))
+    assert repl.prompt.input_value() == ""
+    repl.type("_ + 1")
+    expect(repl.entry().locator(".value")).to_have_text("43\n")
+
+
+def test_await_works_at_the_prompt(repl: Repl) -> None:
+    repl.type("import asyncio")
+    repl.wait_ready()
+    repl.type("await asyncio.sleep(0.01, 'slept')")
+    expect(repl.entry().locator(".value")).to_have_text("'slept'\n")
+
+
+def test_a_block_is_typed_line_by_line_with_its_indentation(repl: Repl) -> None:
+    repl.type("for i in range(3):")
+    expect(repl.prompt).to_have_value("for i in range(3):\n    ")
+    repl.type("if i:")
+    expect(repl.prompt).to_have_value("for i in range(3):\n    if i:\n        ")
+    repl.type("print('i is', i)")
+    expect(repl.prompt).to_have_value("for i in range(3):\n    if i:\n        print('i is', i)\n        ")
+    repl.prompt.press("Enter")
+    expect(repl.entry().locator(".out")).to_have_text("i is 1\ni is 2\n")
+
+
+def test_shift_enter_opens_a_line_in_a_finished_input(repl: Repl) -> None:
+    repl.prompt.press_sequentially("a = 2")
+    repl.prompt.press("Shift+Enter")
+    repl.type("a ** 5")
+    expect(repl.entry().locator(".value")).to_have_text("32\n")
+
+
+def paste(repl: Repl, text: str) -> None:
+    """As the clipboard does it; headless Chromium lets no page read the real one."""
+    repl.prompt.focus()
+    repl.page.evaluate(
+        """text => {
+            const data = new DataTransfer();
+            data.setData('text/plain', text);
+            const event = new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true});
+            if (document.activeElement.dispatchEvent(event)) document.execCommand('insertText', false, text);
+        }""",
+        text,
+    )
+
+
+def test_a_pasted_block_runs_as_one(repl: Repl) -> None:
+    paste(repl, "def double(x):\n    return 2 * x\n\ntotal = 0\nfor k in range(4):\n    total += double(k)\n\ntotal")
+    repl.prompt.press("Enter")
+    expect(repl.entry().locator(".value")).to_have_text("12\n")
+    assert "def double" in repl.entry().locator(".entry-source").inner_text()
+
+
+def test_a_pasted_session_loses_its_prompts_and_output(repl: Repl) -> None:
+    paste(repl, ">>> n = 5\n>>> for i in range(2):\n...     n += i\n...\n>>> n\n6\n")
+    repl.prompt.press("Enter")
+    expect(repl.entry().locator(".value")).to_have_text("6\n")
+
+
+def test_arrow_keys_bring_back_what_was_typed(repl: Repl) -> None:
+    repl.run("first = 1")
+    repl.run("for q in range(2):\n    pass")
+    repl.prompt.fill("half typ")
+    repl.prompt.press("ArrowUp")
+    expect(repl.prompt).to_have_value("for q in range(2):\n    pass")
+    repl.prompt.press("ArrowUp")
+    expect(repl.prompt).to_have_value("first = 1")
+    repl.prompt.press("ArrowDown")
+    repl.prompt.press("ArrowDown")
+    expect(repl.prompt).to_have_value("half typ")
+
+
+def test_tab_completes_and_shows_a_list(repl: Repl) -> None:
+    repl.run("import numpy as np")
+    options = repl.page.locator("#completions [role=option]")
+    repl.prompt.press_sequentially("np.linsp")
+    repl.prompt.press("Tab")
+    expect(repl.prompt).to_have_value("np.linspace")
+    repl.prompt.fill("np.lin")
+    repl.prompt.press("Tab")
+    expect(options).to_have_text(["linalg", "linspace"])
+    repl.prompt.press("Tab")
+    repl.prompt.press("Tab")
+    expect(options.nth(1)).to_have_attribute("aria-selected", "true")
+    repl.prompt.press("Enter")
+    expect(repl.prompt).to_have_value("np.linspace")
+    expect(repl.page.locator("#completions")).to_be_hidden()
+
+
+def test_tab_completes_the_names_of_an_import(repl: Repl) -> None:
+    repl.prompt.fill("from tensorgrad import nn, opti")
+    repl.prompt.press("Tab")
+    expect(repl.prompt).to_have_value("from tensorgrad import nn, optim")
+
+
+def test_output_is_seen_while_a_busy_loop_goes_on(repl: Repl) -> None:
+    repl.start("import time\nprint('no newline', end='')\nwhile True:\n    pass")
+    expect(repl.entry().locator(".out")).to_have_text("no newline")
+    repl.page.keyboard.press("Control+c")
+    repl.wait_ready()
+
+
+def test_a_carriage_return_goes_over_the_line(repl: Repl) -> None:
+    assert repl.run("for i in (1, 50, 100):\n    print(f'\\r{i} %', end='')") == "100 %"
+
+
+def test_control_c_stops_a_busy_loop_and_the_names_stay(repl: Repl) -> None:
+    repl.run("kept = 'still here'")
+    repl.start("while True: pass")
+    repl.page.keyboard.press("Control+c")
+    expect(repl.entry().locator(".trace")).to_contain_text("KeyboardInterrupt", timeout=5_000)
+    assert repl.run("kept") == "'still here'"
+
+
+def test_the_stop_button_ends_a_wait_and_the_code_can_catch_it(repl: Repl) -> None:
+    repl.start("import asyncio\ntry:\n    await asyncio.sleep(1000)\nexcept KeyboardInterrupt:\n    print('tidied up')")
+    repl.page.click("#stop")
+    expect(repl.entry().locator(".out")).to_have_text("tidied up\n", timeout=5_000)
+    repl.wait_ready()
+
+
+def test_a_traceback_shows_the_users_lines_only(repl: Repl) -> None:
+    shown = repl.run("import tensorgrad as tg\ndef wrong(x):\n    return tg.relu(x)\n\nwrong(tg)")
+    assert "return tg.relu(x)" in shown
+    assert "wrong(tg)" in shown
+    assert len(re.findall(r'File "', shown)) == len(re.findall(r'File "<input \d+>"', shown)) == 2
+
+
+def test_a_syntax_error_points_at_the_place(repl: Repl) -> None:
+    shown = repl.run("x = 1 +* 2")
+    assert "SyntaxError" in shown
+    assert "^" in shown
+
+
+def test_control_l_clears_and_exit_is_no_exit(repl: Repl) -> None:
+    repl.run("exit()")
+    expect(repl.page.locator(".entry-note").last).to_contain_text("Python goes on")
+    repl.prompt.press("Control+l")
+    expect(repl.page.locator(".entry")).to_have_count(0)
+    assert repl.run("1 + 1") == "2"
+
+
+def test_plot_draws_several_curves_and_clear_removes_them(repl: Repl) -> None:
+    repl.run("for i in range(500):\n    plot(1 / (i + 1)); plot(0.5, 'other')")
+    expect(repl.page.locator("#legend [data-part=name]")).to_have_text(["loss", "other"])
+    expect(repl.page.locator("#legend li").first).to_have_attribute("data-points", "500")
+    expect(repl.page.locator("#legend [data-part=value]").first).to_have_text("0.002000")
+    assert "plot() takes a number" in repl.run("plot('much')")
+    repl.run("plot.clear()")
+    expect(repl.page.locator("#legend li")).to_have_count(0)
+
+
+def test_the_example_trains_with_a_curve_that_moves(repl: Repl) -> None:
+    expect(repl.page.locator("#device")).to_contain_text("software adapter")
+    repl.page.click("#example")
+    expect(repl.page.locator("#stop")).to_be_enabled()
+    expect(repl.page.locator("#legend li")).to_have_count(1, timeout=TRAIN)
+    seen = {repl.points()}
+    while repl.page.locator("#stop").is_enabled():
+        seen.add(repl.points())
+        repl.page.wait_for_timeout(50)
+    assert len(seen) > 4, "the curve came all at once"
+    printed = repl.entry().locator(".out").inner_text()
+    found = re.fullmatch(r"loss (\d\.\d+), accuracy (\d\.\d+)", printed.strip())
+    assert found is not None, repl.entry().locator(".entry-body").inner_text()
+    assert float(found[1]) < 0.2
+    assert float(found[2]) > 0.95
+    expect(repl.page.locator("#legend li")).to_have_attribute("data-points", "400")
+
+
+def test_restart_forgets_names_and_keeps_the_history(open_page: Callable[..., Repl]) -> None:
+    repl = open_page()
+    repl.run("gone = 1")
+    repl.start("while True: pass")
+    repl.page.click("#restart")
+    expect(repl.page.locator("#status")).to_have_attribute("data-state", "loading")
+    repl.wait_ready(START)
+    expect(repl.page.locator(".entry-note").last).to_contain_text("Python restarted")
+    assert "NameError" in repl.run("gone")
+    repl.page.reload()
+    repl.prompt.press("ArrowUp")
+    expect(repl.prompt).to_have_value("gone")
+    assert repl.problems == []
+
+
+def test_what_is_entered_while_python_loads_runs_afterwards(open_page: Callable[..., Repl]) -> None:
+    repl = open_page(ready=False)
+    repl.prompt.fill("'early ' + 'bird'")
+    repl.prompt.press("Enter")
+    expect(repl.page.locator(".entry .value")).to_have_text("'early bird'\n", timeout=START)
+
+
+def test_the_page_is_isolated_and_takes_nothing_from_elsewhere(open_page: Callable[..., Repl]) -> None:
+    asked: list[str] = []
+    repl = open_page(lambda page: page.on("request", lambda request: asked.append(request.url)))
+    assert repl.page.evaluate("crossOriginIsolated")
+    origin = repl.page.evaluate("location.origin") + SUB_PATH
+    assert [url for url in asked if not url.startswith(origin)] == []
+    # The policy is in force: an inline script does not run.
+    repl.page.evaluate("document.head.append(Object.assign(document.createElement('script'), {text: 'window.ran = 1'}))")
+    assert repl.page.evaluate("window.ran") is None
+
+
+def without_isolation(page: Page) -> None:
+    """Serve the document as a host does that cannot set headers."""
+
+    def handle(route: Route) -> None:
+        answer = route.fetch()
+        dropped = ("cross-origin-opener-policy", "cross-origin-embedder-policy")
+        headers = {name: value for name, value in answer.headers.items() if name not in dropped}
+        route.fulfill(response=answer, headers=headers)
+
+    page.route(re.compile(re.escape(SUB_PATH) + "$"), handle)
+
+
+def test_without_isolation_waits_stop_and_busy_loops_offer_a_restart(open_page: Callable[..., Repl]) -> None:
+    repl = open_page(without_isolation)
+    assert not repl.page.evaluate("crossOriginIsolated")
+    repl.start("import asyncio\nwhile True:\n    await asyncio.sleep(0.01)")
+    repl.page.click("#stop")
+    expect(repl.entry().locator(".trace")).to_contain_text("KeyboardInterrupt", timeout=5_000)
+    repl.start("while True: pass")
+    repl.page.click("#stop")
+    expect(repl.page.locator(".entry-note").last).to_contain_text("Stop again restarts", timeout=10_000)
+    repl.page.click("#stop")
+    repl.wait_ready(START)
+    assert repl.run("40 + 2") == "42"
+
+
+@pytest.mark.parametrize(
+    ("flags", "host", "why"),
+    [
+        pytest.param(["--disable-features=WebGPU,WebGPUService"], "127.0.0.1", "no adapter", id="no-adapter"),
+        pytest.param([SOFTWARE_ADAPTER], "insecure.test", "not secure", id="insecure-origin"),
+    ],
+)
+def test_where_webgpu_is_missing_it_says_so_and_trains_on_numpy(
+    playwright: Playwright, server: StaticServer, flags: list[str], host: str, why: str
+) -> None:
+    resolver = "--host-resolver-rules=MAP insecure.test 127.0.0.1"
+    with launched(playwright, resolver, *flags) as browser:
+        repl = Repl(browser.new_page(), server.url.replace("127.0.0.1", host) + SUB_PATH)
+        expect(repl.page.locator("#device")).to_contain_text("NumPy on the CPU")
+        expect(repl.page.locator("#device-detail")).to_contain_text(why)
+        repl.page.click("#example")
+        expect(repl.page.locator("#legend li")).to_have_attribute("data-points", "400", timeout=TRAIN)
+        repl.wait_ready()
+        assert "accuracy" in repl.entry().locator(".out").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "height"), [(360, 740), (1280, 800)], ids=["phone", "desktop"])
+def test_it_fits_the_screen_and_nothing_jumps(
+    open_page: Callable[..., Repl], scheme: str, width: int, height: int
+) -> None:
+    repl = open_page(ready=False, viewport={"width": width, "height": height}, color_scheme=scheme)
+    places = repl.page.locator("#prompt, #plot, #example")
+    expect(places).to_have_count(3)
+    before = [place.bounding_box() for place in places.all()]
+    repl.wait_ready(START)
+    repl.run("for i in range(50):\n    plot(i)")
+    assert repl.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert [place.bounding_box() for place in places.all()] == before
+    background = repl.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    brightness = sum(int(part) for part in re.findall(r"\d+", background)[:3])
+    assert (brightness > 384) == (scheme == "light")
+    out = SITE.parents[1] / "out" / "page"
+    out.mkdir(parents=True, exist_ok=True)
+    repl.page.screenshot(path=out / f"{'phone' if width < 500 else 'desktop'}-{scheme}.png", full_page=True)

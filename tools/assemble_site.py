@@ -1,0 +1,140 @@
+"""Assemble `build/site`: the pages of web/, Pyodide, our wheel with bytecode, vendored libraries and data.
+
+`PYODIDE=cdn` in the environment makes a small site that takes Pyodide and numpy from
+Pyodide's CDN (as sources, so it starts slower); by default everything is hosted here.
+"""
+
+from __future__ import annotations
+
+import email
+import json
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from compile_pyodide import CDN, compile_archives, cut_lock, write_lock
+from paths import BUILD, DIST, DOWNLOADS, PYODIDE, ROOT, SITE, fail, fresh, run, sha256
+
+WEB = ROOT / "web"
+CDN_LOADER = """// Pyodide from its CDN, with this site's lock file.
+import { loadPyodide as load } from "{cdn}pyodide.mjs";
+export const loadPyodide = (options) => load({ ...options, indexURL: "{cdn}" });
+"""
+
+
+def main() -> None:
+    """Fill `build/site`, replacing what is there."""
+    target = fresh(BUILD / "site.new")
+    if WEB.is_dir():
+        shutil.copytree(
+            WEB, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("vendor.json", "__pycache__")
+        )
+        vendor(target / "vendor")
+    (target / "tensorgrad").mkdir()
+    shutil.copy(ROOT / "tensorgrad" / "device" / "replay.js", target / "tensorgrad" / "replay.js")
+    shutil.copytree(BUILD / "data", target / "data")
+    place = os.environ.get("PYODIDE") or "self"
+    if place == "cdn":
+        pyodide_from_cdn(target / "pyodide")
+    elif place == "self":
+        shutil.copytree(PYODIDE, target / "pyodide")
+    else:
+        fail(f"PYODIDE is {place!r}; it can be 'self' (host it with the site) or 'cdn'")
+    add_wheel(target / "pyodide")
+    shutil.rmtree(SITE, ignore_errors=True)
+    target.rename(SITE)
+    size = sum(file.stat().st_size for file in SITE.rglob("*") if file.is_file())
+    print(f"{SITE.relative_to(ROOT)}: {size / 1e6:.1f} MB")
+
+
+def vendor(target: Path) -> None:
+    """Copy the files that web/vendor.json names out of their npm packages."""
+    for package in json.loads((WEB / "vendor.json").read_text())["packages"]:
+        target.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory() as name:
+            what = f"{package['name']}@{package['version']}"
+            run(["npm", "pack", "--silent", "--pack-destination", name, what], cwd=Path(name))
+            (archive_path,) = Path(name).glob("*.tgz")
+            with tarfile.open(archive_path) as archive:
+                for source, file in package["files"].items():
+                    member = archive.extractfile(f"package/{source}")
+                    if member is None:
+                        fail(f"{what} has no file {source}")
+                    (target / file).write_bytes(member.read())
+
+
+def pyodide_from_cdn(target: Path) -> None:
+    """A loader that points to the CDN, and a lock with the CDN's addresses."""
+    target.mkdir()
+    (target / "pyodide.mjs").write_text(CDN_LOADER.replace("{cdn}", CDN))
+    lock = json.loads((DOWNLOADS / "pyodide-lock.json").read_text())
+    write_lock(target / "pyodide-lock.json", cut_lock(lock, hosted=None))
+
+
+def add_wheel(target: Path) -> None:
+    """Put our wheel, with bytecode beside its sources, into the folder and its lock."""
+    (wheel,) = DIST.glob("tensorgrad_webgpu-*.whl")
+    compile_archives([wheel], target)
+    lock_wheel(target / "pyodide-lock.json", target / wheel.name)
+
+
+def lock_wheel(path: Path, wheel: Path) -> None:
+    """Add a wheel to a lock file, so that Pyodide finds it by its name and by what it imports.
+
+    That is pyodide-build's part; below Python 3.12, where no release of it knows this lock
+    format, the same entry is made here.
+    """
+    if sys.version_info >= (3, 12):
+        command = Path(sys.executable).with_name("pyodide")
+        run(
+            [
+                command,
+                "lockfile",
+                "add-wheels",
+                "--input",
+                path,
+                "--output",
+                path,
+                "--base-path",
+                wheel.parent,
+                wheel,
+            ]
+        )
+    lock = json.loads(path.read_text())
+    lock["packages"].setdefault("tensorgrad-webgpu", lock_entry(wheel))
+    for entry in [lock, *lock["packages"].values()]:
+        entry.pop("tool", None)  # empty, and only some versions write it
+    if lock["packages"]["tensorgrad-webgpu"]["sha256"] != sha256(wheel):
+        fail(f"{path} does not have the hash of {wheel.name}")
+    write_lock(path, lock)
+
+
+def lock_entry(wheel: Path) -> dict[str, Any]:
+    """What a lock file says about our wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = email.message_from_bytes(archive.read(name))
+    needed = [Requirement(text) for text in metadata.get_all("Requires-Dist", [])]
+    return {
+        "name": "tensorgrad-webgpu",
+        "version": metadata["Version"],
+        "file_name": wheel.name,
+        "install_dir": "site",
+        "sha256": sha256(wheel),
+        "package_type": "package",
+        "imports": ["tensorgrad"],
+        "depends": [canonicalize_name(need.name) for need in needed if need.marker is None],
+        "unvendored_tests": False,
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Make `build/pyodide` of `build/downloads`: the same files with bytecode, and a lock cut to what is there.
+
+Pyodide and its wheels ship sources only, and compiling them in the page is half of the
+time that a reader waits. Here Pyodide itself, run under Node, compiles them once.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from fetch_pyodide import CORE, PACKAGES, PYODIDE_VERSION
+from paths import BUILD, DOWNLOADS, PYODIDE, fresh, run, sha256
+
+CDN = f"https://cdn.jsdelivr.net/pyodide/v{PYODIDE_VERSION}/full/"
+
+
+def main() -> None:
+    """Fill `build/pyodide`."""
+    lock = json.loads((DOWNLOADS / "pyodide-lock.json").read_text())
+    target = fresh(PYODIDE)
+    wheels = [lock["packages"][name]["file_name"] for name in PACKAGES]
+    archives = [DOWNLOADS / name for name in ["python_stdlib.zip", *wheels]]
+    compile_archives(archives, target)
+    for name in CORE:
+        if not (target / name).exists():
+            shutil.copy(DOWNLOADS / name, target / name)
+    write_lock(target / "pyodide-lock.json", cut_lock(lock, hosted=target))
+    size = sum(file.stat().st_size for file in target.iterdir())
+    print(f"{target.relative_to(BUILD.parent)}: {size / 1e6:.1f} MB with bytecode")
+
+
+def compile_archives(archives: list[Path], target: Path) -> None:
+    """Write each archive with its sources compiled, under the same name, into `target`."""
+    exchange = fresh(BUILD / "exchange")
+    (exchange / "in").mkdir()
+    (exchange / "out").mkdir()
+    for archive in archives:
+        shutil.copy(archive, exchange / "in")
+    run(["node", Path(__file__).parent / "bytecode.mjs", DOWNLOADS, exchange])
+    for archive in archives:
+        shutil.move(exchange / "out" / archive.name, target / archive.name)
+    shutil.rmtree(exchange)
+
+
+def cut_lock(lock: dict, *, hosted: Path | None) -> dict:
+    """The lock with `PACKAGES` only: as hosted in that folder, or, with None, as Pyodide's CDN hosts them."""
+    packages = {}
+    for name in PACKAGES:
+        entry = dict(lock["packages"][name])
+        if hosted is None:
+            entry["file_name"] = CDN + entry["file_name"]
+        else:
+            entry["sha256"] = sha256(hosted / entry["file_name"])
+        packages[name] = entry
+    return {**lock, "packages": packages}
+
+
+def write_lock(path: Path, lock: dict) -> None:
+    """Write a lock file, the same bytes for the same content."""
+    path.write_text(json.dumps(lock, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    main()

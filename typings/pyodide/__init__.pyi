@@ -1,0 +1,3 @@
+"""The parts of Pyodide's own package that are used here."""
+
+__version__: str

@@ -1,0 +1,6 @@
+"""What harness.mjs gives to tensorgrad.testing.inpage."""
+
+from collections.abc import Awaitable
+
+def receive() -> Awaitable[str]: ...
+def send(text: str, /) -> None: ...

@@ -1,0 +1,5 @@
+"""Names of the JavaScript side, which exist in Pyodide only."""
+
+from typing import Any
+
+def __getattr__(name: str) -> Any: ...

@@ -1,0 +1,172 @@
+// The curves that `plot(value)` feeds. uPlot draws them; their colours come from the page's style.
+
+import uPlot from '../vendor/uPlot.esm.js';
+
+const MOST_POINTS = 20_000;
+const COLOURS = 5; // --curve-1 ... in the style sheet
+const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [4, 4]];
+
+export class Chart {
+  /** @param {{plot: HTMLElement, legend: HTMLElement, empty: HTMLElement, log: HTMLInputElement}} parts */
+  constructor(parts) {
+    this._parts = parts;
+    this._series = new Map(); // name: {steps, values}
+    this._chart = null;
+    this._drawing = null;
+    parts.log.addEventListener('change', () => this._rebuild());
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this._rebuild());
+    new ResizeObserver(() => this._chart?.setSize(this._size())).observe(parts.plot);
+    this._rebuild();
+  }
+
+  /** @param {string} text a message of `tensorgrad_page.plotting` */
+  receive(text) {
+    const message = JSON.parse(text);
+    if (message.kind === 'clear') this.clear(message.name);
+    else for (const [name, points] of Object.entries(message.series)) this._add(name, points);
+    this._drawSoon();
+  }
+
+  clear(name = null) {
+    if (name === null) this._series.clear();
+    else this._series.delete(name);
+    this._drawSoon();
+  }
+
+  _add(name, points) {
+    if (!this._series.has(name)) this._series.set(name, { steps: [], values: [], count: 0 });
+    const series = this._series.get(name);
+    for (const [step, value] of points) {
+      // A step that does not go forward starts the curve over.
+      if (step <= series.steps.at(-1)) Object.assign(series, { steps: [], values: [], count: 0 });
+      series.count += 1;
+      series.steps.push(step);
+      series.values.push(value);
+    }
+    if (series.steps.length > MOST_POINTS) {
+      series.steps = series.steps.filter((_, i) => i % 2 === 0);
+      series.values = series.values.filter((_, i) => i % 2 === 0);
+    }
+  }
+
+  _drawSoon() {
+    if (this._drawing !== null) return;
+    const draw = () => {
+      this._drawing = null;
+      this._draw();
+    };
+    // A hidden tab gets no animation frames.
+    this._drawing = document.hidden ? setTimeout(draw, 200) : requestAnimationFrame(draw);
+  }
+
+  _draw() {
+    const names = [...this._series.keys()].join('\n');
+    if (names !== this._names) this._rebuild();
+    else this._chart.setData(this._data());
+    this._describe();
+  }
+
+  _data() {
+    const tables = [...this._series.values()].map(({ steps, values }) => [steps, this._drawable(values)]);
+    if (!tables.length) return [[0, 100], [null, null]];
+    return tables.length === 1 ? tables[0] : uPlot.join(tables);
+  }
+
+  /** A logarithmic axis has no place for zero and below. */
+  _drawable(values) {
+    return this._parts.log.checked ? values.map((value) => (value > 0 ? value : null)) : values;
+  }
+
+  _size() {
+    const { clientWidth, clientHeight } = this._parts.plot;
+    return { width: Math.max(clientWidth, 120), height: Math.max(clientHeight, 80) };
+  }
+
+  _rebuild() {
+    this._chart?.destroy();
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(name).trim();
+    const font = `12px ${colour('--font-ui')}`;
+    const axis = { stroke: colour('--ink-dim'), font, grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false } };
+    const names = [...this._series.keys()];
+    const options = {
+      ...this._size(),
+      legend: { show: false },
+      cursor: { show: false },
+      padding: [8, 12, 0, 0],
+      scales: {
+        x: names.length ? { time: false } : { time: false, range: [0, 100] },
+        y: scaleOf(names.length > 0, this._parts.log.checked),
+      },
+      axes: [
+        { ...axis, size: 28, space: 60 },
+        { ...axis, size: 56, space: 32, values: (_, ticks) => ticks.map((tick) => (tick === null ? '' : shorter(tick))) },
+      ],
+      series: [{}, ...this._curves(names, colour)],
+    };
+    this._names = names.join('\n');
+    this._chart = new uPlot(options, this._data(), this._parts.plot);
+    this._describe();
+  }
+
+  _curves(names, colour) {
+    // uPlot needs one series to draw empty axes.
+    const curves = names.length ? names : [''];
+    return curves.map((name, i) => ({
+      label: name,
+      stroke: colour(`--curve-${(i % COLOURS) + 1}`),
+      width: 2,
+      dash: DASHES[i % DASHES.length],
+      points: { show: false },
+    }));
+  }
+
+  /** The legend, and the same in words for those who do not see the curve. */
+  _describe() {
+    const { legend, plot, empty } = this._parts;
+    empty.hidden = this._series.size > 0;
+    const entries = [...this._series.entries()];
+    while (legend.childElementCount > entries.length) legend.lastElementChild.remove();
+    entries.forEach(([name, { steps, values, count }], i) => {
+      const item = legend.children[i] ?? legend.appendChild(legendItem(i));
+      const [label, value, step] = item.querySelectorAll('[data-part]');
+      label.textContent = name;
+      value.textContent = values.at(-1) === null ? 'not finite' : values.at(-1).toPrecision(4);
+      step.textContent = `step ${steps.at(-1)}`;
+      item.dataset.points = String(count);
+    });
+    const words = entries.map(([name, { steps, values }]) => `${name} is ${shorter(values.at(-1))} at step ${steps.at(-1)}`);
+    plot.setAttribute('aria-label', words.length ? `Curves: ${words.join('; ')}` : 'Curves: none yet');
+  }
+}
+
+/** Without points uPlot draws no axes; an empty frame from 0 to 1 shows what will be there. */
+function scaleOf(filled, log) {
+  if (log) return filled ? { distr: 3 } : { distr: 3, range: [0.01, 1] };
+  return filled ? {} : { range: [0, 1] };
+}
+
+function legendItem(i) {
+  const item = document.createElement('li');
+  const swatch = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+  swatch.setAttribute('viewBox', '0 0 28 8');
+  swatch.setAttribute('class', `swatch curve-${(i % COLOURS) + 1}`);
+  swatch.setAttribute('aria-hidden', 'true');
+  const line = document.createElementNS('http://www.w3.org/2000/svg', 'path');
+  line.setAttribute('d', 'M0 4h28');
+  line.setAttribute('stroke-dasharray', DASHES[i % DASHES.length].join(' '));
+  swatch.append(line);
+  item.append(swatch);
+  for (const part of ['name', 'value', 'step']) {
+    const span = document.createElement('span');
+    span.dataset.part = part;
+    item.append(span);
+  }
+  return item;
+}
+
+function shorter(value) {
+  if (value === null || value === undefined) return 'not finite';
+  if (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e5)) return value.toExponential(0);
+  return String(Number(value.toPrecision(4)));
+}

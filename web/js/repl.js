@@ -1,0 +1,185 @@
+// Puts the prompt, the transcript and the session together.
+
+import { Editor } from './editor.js';
+import { History } from './history.js';
+import { Session } from './session.js';
+import { Transcript } from './transcript.js';
+
+const STREAMS = { out: 'out', error: 'error' };
+
+export class Repl {
+  /**
+   * @param {object} parts elements: area, completions, list, scroller, stop
+   * @param {import('./status.js').Status} status
+   * @param {(text: string) => void} onPlot
+   */
+  constructor(parts, status, onPlot) {
+    this._status = status;
+    this._parts = parts;
+    this.session = new Session();
+    this._history = new History();
+    this._transcript = new Transcript(parts.list, parts.scroller);
+    this._queued = null;
+    this._editor = new Editor(parts.area, parts.completions, {
+      history: this._history,
+      submit: (source, force) => this.submit(source, force),
+      complete: (line) => this._complete(line),
+      say: (text) => status.say(text),
+    });
+    this._listen(onPlot);
+    document.addEventListener('keydown', (event) => this._key(event));
+  }
+
+  start() {
+    this.session.start();
+    this._editor.focus();
+  }
+
+  /** Runs what the prompt holds; `force` runs a block that could still go on. */
+  async submit(source, force) {
+    if (!source.trim()) return;
+    if (this.session.state === 'failed') {
+      this._status.say('Python did not start. Restart tries again.');
+    } else if (this.session.state === 'running') {
+      this._say('Python is busy. Ctrl+C stops it; what you typed stays here.');
+    } else if (this.session.state === 'loading') {
+      this._queued = { source, force };
+      this._say('This runs as soon as Python is loaded.');
+    } else {
+      await this._run(source, force);
+    }
+  }
+
+  /** Puts code into the prompt and runs it. */
+  insertAndRun(source) {
+    this._editor.value = source;
+    this._editor.focus();
+    return this.submit(source, true);
+  }
+
+  interrupt() {
+    if (this.session.state !== 'running') return;
+    if (this._mustRestart) this.restart('A busy loop cannot be stopped here in another way.');
+    else this.session.interrupt();
+  }
+
+  restart(why = '') {
+    this._queued = null;
+    this.session.restart();
+    this._transcript.note(`${why} Python restarted. Names are gone; the history stays.`.trim());
+    this._editor.focus();
+  }
+
+  clear() {
+    this._transcript.clear();
+    this._editor.focus();
+  }
+
+  async _run(source, force) {
+    const text = source.replace(/\s+$/, '');
+    const entry = this._pendingEntry(text);
+    const answer = await this.session.run(force ? text : source, force);
+    this._mustRestart = false;
+    if (answer.status === 'incomplete') {
+      entry.drop();
+      this._editor.newLine();
+      return;
+    }
+    entry.show();
+    if (answer.status === 'restarted') return;
+    if (answer.text) this._transcript.write(answer.status === 'ok' ? 'value' : 'trace', answer.text);
+    entry.finish(answer.milliseconds);
+    if (answer.status === 'exit') this._transcript.note('Python goes on: there is nothing to exit to. Restart starts afresh.');
+    if (answer.status === 'error') this._status.say('The input raised an error.');
+  }
+
+  /** The entry of an input is shown at its first output or when it is done: it may be incomplete. */
+  _pendingEntry(text) {
+    let entry = null;
+    const show = () => {
+      if (entry) return;
+      entry = this._transcript.begin(text);
+      this._history.add(text);
+      this._editor.value = '';
+      this._showEntry = null;
+    };
+    const timer = setTimeout(show, 100);
+    this._showEntry = show;
+    return {
+      show: () => {
+        clearTimeout(timer);
+        show();
+      },
+      drop: () => {
+        clearTimeout(timer);
+        this._showEntry = null;
+      },
+      finish: (milliseconds) => entry.finish(milliseconds),
+    };
+  }
+
+  _listen(onPlot) {
+    const on = (type, handler) => this.session.addEventListener(type, ({ detail }) => handler(detail));
+    on('progress', (detail) => this._status.progress(detail));
+    on('device', ({ device }) => this._status.device(device));
+    on('ready', ({ versions }) => this._status.versions(versions));
+    on('failed', ({ message }) => this._status.failed(message));
+    on('plot', ({ text }) => onPlot(text));
+    on('write', ({ stream, text }) => {
+      this._showEntry?.();
+      this._transcript.write(STREAMS[stream], text);
+    });
+    on('stuck', ({ canRestartOnly }) => this._stuck(canRestartOnly));
+    on('state', (state) => this._changed(state));
+  }
+
+  _changed(state) {
+    this._status.state(state);
+    this._parts.stop.disabled = state !== 'running';
+    if (state === 'ready' && this._queued) {
+      const { source, force } = this._queued;
+      this._queued = null;
+      // A message may still be on its way into the transcript: run after it.
+      queueMicrotask(() => this._run(source, force));
+    }
+  }
+
+  _stuck(canRestartOnly) {
+    this._mustRestart = canRestartOnly;
+    this._say(
+      canRestartOnly
+        ? 'Python is in a busy loop, and without cross-origin isolation only a restart ends it. Stop again restarts Python and loses its names.'
+        : 'Python has not stopped yet. It stops when the call it is in returns; Restart ends it at once and loses its names.',
+    );
+  }
+
+  _say(text) {
+    this._showEntry?.();
+    this._transcript.note(text);
+    this._status.say(text);
+  }
+
+  _complete(line) {
+    const unable = this.session.state === 'loading' || this.session.state === 'failed';
+    return unable ? Promise.resolve({ items: [], start: line.length }) : this.session.complete(line);
+  }
+
+  _key(event) {
+    if (!event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
+    const key = event.key.toLowerCase();
+    if (key === 'c' && !this._hasSelection()) {
+      event.preventDefault();
+      if (this.session.state === 'running') this.interrupt();
+      else if (event.target === this._parts.area) this._editor.value = '';
+    } else if (key === 'l' && event.target === this._parts.area) {
+      event.preventDefault();
+      this.clear();
+    }
+  }
+
+  _hasSelection() {
+    const { selectionStart, selectionEnd } = this._parts.area;
+    const inPrompt = document.activeElement === this._parts.area && selectionStart !== selectionEnd;
+    return inPrompt || String(document.getSelection()) !== '';
+  }
+}

@@ -1,0 +1,132 @@
+// One Python session: the worker, what it is doing, and how to stop it.
+
+const BUSY_AFTER = 80; // ms without an answer after which Python is taken to be in a busy loop
+const STUCK_AFTER = 2000;
+
+/**
+ * Events: `state` (detail: 'loading' | 'ready' | 'running' | 'failed'), and the worker's messages
+ * under their own names (`progress`, `device`, `ready`, `failed`, `write`, `plot`), and `stuck`
+ * (detail: {canRestartOnly: boolean}) where an interrupt was not heard.
+ */
+export class Session extends EventTarget {
+  constructor() {
+    super();
+    this.state = 'loading';
+    this.isolated = self.crossOriginIsolated === true;
+    this._worker = null;
+    this._flag = null;
+    this._nextId = 1;
+    this._waiting = new Map();
+    this._running = null;
+    this._timers = [];
+  }
+
+  start() {
+    const shared = this.isolated ? new SharedArrayBuffer(1) : null;
+    this._flag = shared && new Uint8Array(shared);
+    this._worker = new Worker(new URL('../worker/worker.js', import.meta.url), { type: 'module' });
+    this._worker.onmessage = ({ data }) => this._receive(data);
+    this._worker.onerror = (event) => {
+      event.preventDefault();
+      this._receive({ type: 'failed', message: event.message || 'the worker could not be loaded' });
+    };
+    this._worker.postMessage({ type: 'start', flag: shared });
+    this._setState('loading');
+  }
+
+  /** Throws the running Python away and starts a new one; what waits is answered with 'restarted'. */
+  restart() {
+    this._worker.terminate();
+    this._clearTimers();
+    this._running = null;
+    for (const resolve of this._waiting.values()) resolve({ status: 'restarted', items: [], start: 0 });
+    this._waiting.clear();
+    this.start();
+  }
+
+  /** @returns {Promise<{status: string, text?: string, milliseconds?: number}>} */
+  async run(source, force = false) {
+    const id = this._nextId++;
+    this._running = id;
+    this._setState('running');
+    return this._ask({ type: 'run', id, source, force });
+  }
+
+  /** @returns {Promise<{items: string[], start: number}>} */
+  complete(line) {
+    return this._ask({ type: 'complete', id: this._nextId++, line });
+  }
+
+  /**
+   * Stops the running input. One that waits hears the message and stops at its await; a busy loop
+   * does not, and is stopped through the shared flag where the page is cross-origin isolated.
+   */
+  interrupt() {
+    const id = this._running;
+    if (id === null) return;
+    this._clearTimers();
+    this._heard = false;
+    this._worker.postMessage({ type: 'interrupt', id });
+    this._later(BUSY_AFTER, id, () => {
+      if (!this._heard && this._flag) this._flag[0] = 2;
+    });
+    this._later(STUCK_AFTER, id, () => this._emit('stuck', { canRestartOnly: !this._flag && !this._heard }));
+  }
+
+  _later(delay, id, action) {
+    this._timers.push(setTimeout(() => this._running === id && action(), delay));
+  }
+
+  _clearTimers() {
+    this._timers.forEach(clearTimeout);
+    this._timers = [];
+  }
+
+  _ask(message) {
+    return new Promise((resolve) => {
+      this._waiting.set(message.id, resolve);
+      this._worker.postMessage(message);
+    });
+  }
+
+  _receive(message) {
+    switch (message.type) {
+      case 'done':
+        this._clearTimers();
+        this._running = null;
+        this._answer(message);
+        this._setState('ready');
+        break;
+      case 'completions':
+        this._answer(message);
+        break;
+      case 'stopping':
+        this._heard = true;
+        break;
+      case 'ready':
+        this._emit('ready', message);
+        this._setState('ready');
+        break;
+      case 'failed':
+        this._emit('failed', message);
+        this._setState('failed');
+        break;
+      default:
+        this._emit(message.type, message);
+    }
+  }
+
+  _answer(message) {
+    this._waiting.get(message.id)?.(message);
+    this._waiting.delete(message.id);
+  }
+
+  _setState(state) {
+    this.state = state;
+    this._emit('state', state);
+  }
+
+  _emit(type, detail) {
+    this.dispatchEvent(new CustomEvent(type, { detail }));
+  }
+}

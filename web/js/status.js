@@ -1,0 +1,68 @@
+// The status strip: what Python is doing, how far loading has come, and the device in use.
+
+import { showTime } from './transcript.js';
+
+const MB = 1e6;
+const DEVICE_SIGNS = { webgpu: '●', software: '◐', numpy: '○' };
+
+export class Status {
+  /** @param {{line: HTMLElement, text: HTMLElement, bar: HTMLProgressElement, device: HTMLElement,
+   *   detail: HTMLElement, live: HTMLElement}} parts */
+  constructor(parts) {
+    this._parts = parts;
+    this._timer = null;
+    this._ready = '';
+  }
+
+  progress({ what, loaded, total }) {
+    if (loaded >= total) {
+      this._show('loading', `Starting ${what}`);
+    } else {
+      this._show('loading', `Loading ${what}: ${(loaded / MB).toFixed(1)} of ${(total / MB).toFixed(1)} MB`);
+    }
+    if (total) {
+      this._parts.bar.max = total;
+      this._parts.bar.value = loaded;
+    }
+  }
+
+  device({ kind, name, detail }) {
+    this._parts.device.dataset.kind = kind;
+    this._parts.device.textContent = `${DEVICE_SIGNS[kind]} ${name}`;
+    this._parts.detail.textContent = detail;
+  }
+
+  versions({ python, tensorgrad }) {
+    this._ready = `Ready. Python ${python}, tensorgrad ${tensorgrad}`;
+  }
+
+  state(state) {
+    clearInterval(this._timer);
+    this._parts.bar.hidden = state !== 'loading';
+    if (state === 'loading') {
+      this._parts.bar.removeAttribute('value');
+      this._show('loading', 'Loading Python');
+    } else if (state === 'ready') {
+      this._show('ready', this._ready);
+    } else if (state === 'running') {
+      const since = performance.now();
+      // Most inputs are over before this says anything: no flicker.
+      this._timer = setInterval(() => this._show('running', `Running, ${showTime(performance.now() - since)}`), 250);
+    }
+  }
+
+  failed(message) {
+    this._show('failed', `Python did not start: ${message}`);
+    this.say('Python did not start.');
+  }
+
+  /** For screen readers. */
+  say(text) {
+    this._parts.live.textContent = text;
+  }
+
+  _show(state, text) {
+    this._parts.line.dataset.state = state;
+    this._parts.text.textContent = text;
+  }
+}

@@ -1,0 +1,135 @@
+// What was run and what came of it, oldest first.
+
+import { TextBlock } from './text.js';
+
+const MOST_ENTRIES = 200;
+const NEAR_END = 40; // px
+
+/** "3 ms", "1.24 s", "2 min 5 s" */
+export function showTime(milliseconds) {
+  if (milliseconds < 1) return '< 1 ms';
+  if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
+  if (milliseconds < 60_000) return `${(milliseconds / 1000).toFixed(2)} s`;
+  const seconds = Math.round(milliseconds / 1000);
+  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
+function element(tag, className, text = '') {
+  const made = document.createElement(tag);
+  made.className = className;
+  made.textContent = text;
+  return made;
+}
+
+export class Transcript {
+  /**
+   * @param {HTMLElement} list holds the entries
+   * @param {HTMLElement} scroller what scrolls
+   */
+  constructor(list, scroller) {
+    this._list = list;
+    this._scroller = scroller;
+    this._body = null;
+    this._block = null;
+    this._pending = [];
+    this._drawing = null;
+  }
+
+  /** Starts an entry for an input; output goes to it until the next. */
+  begin(source) {
+    this._draw();
+    const entry = element('article', 'entry');
+    const head = element('div', 'entry-head');
+    const prompt = element('span', 'prompt', '>>>');
+    prompt.setAttribute('aria-hidden', 'true');
+    const time = element('span', 'entry-time');
+    head.append(prompt, element('pre', 'entry-source', source), time);
+    this._body = element('div', 'entry-body');
+    entry.append(head, this._body);
+    this._list.append(entry);
+    this._trim();
+    this._block = null;
+    this._scroll(true);
+    return {
+      finish: (milliseconds) => {
+        this._draw();
+        time.textContent = showTime(milliseconds);
+        time.title = 'Run time';
+      },
+    };
+  }
+
+  /** @param {'out' | 'error' | 'value' | 'trace'} kind */
+  write(kind, text) {
+    if (!text) return;
+    this._pending.push([kind, text]);
+    if (this._drawing !== null) return;
+    // A hidden tab gets no animation frames; output must not pile up there.
+    this._drawing = document.hidden
+      ? setTimeout(() => this._draw(), 200)
+      : requestAnimationFrame(() => this._draw());
+  }
+
+  /** A remark of the page itself. */
+  note(text, kind = 'note') {
+    this._draw();
+    this._list.append(element('p', `entry-note ${kind}`, text));
+    this._trim();
+    this._body = null;
+    this._block = null;
+    this._scroll(true);
+  }
+
+  clear() {
+    this._pending = [];
+    this._list.replaceChildren();
+    this._body = null;
+    this._block = null;
+  }
+
+  _draw() {
+    if (this._drawing !== null) {
+      cancelAnimationFrame(this._drawing);
+      clearTimeout(this._drawing);
+      this._drawing = null;
+    }
+    if (!this._pending.length) return;
+    const follow = this._atEnd();
+    const pending = this._pending;
+    this._pending = [];
+    for (let i = 0; i < pending.length; ) {
+      const kind = pending[i][0];
+      let text = '';
+      while (i < pending.length && pending[i][0] === kind) text += pending[i++][1];
+      this._blockOf(kind).write(text);
+    }
+    this._scroll(follow);
+  }
+
+  _blockOf(kind) {
+    if (!this._body) {
+      // Output of a task that outlived its input, or after the transcript was cleared.
+      this._body = element('div', 'entry-body');
+      this._list.append(this._body);
+    }
+    if (this._block?.kind !== kind) {
+      const pre = element('pre', `entry-text ${kind}`);
+      this._body.append(pre);
+      this._block = { kind, text: new TextBlock(pre) };
+    }
+    return this._block.text;
+  }
+
+  _trim() {
+    while (this._list.childElementCount > MOST_ENTRIES) this._list.firstElementChild.remove();
+  }
+
+  _atEnd() {
+    const { scrollTop, scrollHeight, clientHeight } = this._scroller;
+    return scrollHeight - scrollTop - clientHeight < NEAR_END;
+  }
+
+  _scroll(follow) {
+    if (follow) this._scroller.scrollTop = this._scroller.scrollHeight;
+  }
+}

@@ -1,0 +1,28 @@
+"""The Python half of the page: the console that runs what is typed, and `plot`.
+
+The worker copies this package into Pyodide's file system and calls `start`. Its name
+begins with `tensorgrad`, so its frames are hidden from tracebacks as the library's are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tensorgrad_page.console import PageConsole
+from tensorgrad_page.plotting import Plot
+
+__all__ = ["PageConsole", "Plot", "start"]
+
+
+def start(post_plot: Callable[[str], None]) -> PageConsole:
+    """Make the console, in the namespace of `__main__`, with `plot` in it.
+
+    Args:
+        post_plot: takes the plot messages of `plotting.Plot` to the page.
+    """
+    import __main__
+
+    plot = Plot(post_plot)
+    namespace = vars(__main__)
+    namespace["plot"] = plot
+    return PageConsole(namespace, after_run=plot.flush)

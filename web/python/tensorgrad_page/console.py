@@ -1,0 +1,157 @@
+"""The console: takes one input (a line or a block), runs it, and says what came of it.
+
+It is Pyodide's console (top-level await, packages loaded on import, `__future__` imports
+remembered) with four differences: an input is a whole block, each input has its own file
+name whose lines are in `linecache`, tracebacks show the user's lines only, and an input
+that waits can be stopped at its await.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import builtins
+import json
+import linecache
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from pyodide.code import CodeRunner
+from pyodide.console import Console, PyodideConsole, shorten
+from pyodide.ffi import create_proxy
+from pyodide_js import loadPackagesFromImports
+
+from tensorgrad_page.completing import complete
+from tensorgrad_page.frames import format_exception
+
+LONGEST_REPR = 20_000
+
+
+class PageConsole(PyodideConsole):
+    """Runs inputs one after the other in one namespace.
+
+    Args:
+        namespace: the globals of every input.
+        after_run: called after each input, whatever came of it.
+    """
+
+    def __init__(self, namespace: dict[str, Any], after_run: Callable[[], None]) -> None:
+        super().__init__(namespace)
+        self._after_run = after_run
+        self._package_messages = create_proxy(lambda message: None)
+        self._package_errors = create_proxy(lambda message: print(message, file=sys.stderr))
+        self._inputs = 0
+        self._task: asyncio.Task[dict[str, str]] | None = None
+        self._interrupted = False
+        builtins.input = _no_input  # type: ignore[assignment]
+        # Every write goes out at once: a dot printed without a newline in a busy loop must be seen.
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(line_buffering=True, write_through=True)  # type: ignore[union-attr]
+
+    async def run_input(self, source: str, force: bool = False) -> str:
+        """Run one input and return a JSON object: `status` and, by status, `text`.
+
+        `incomplete` asks for more lines; `ok` has the value's repr (or nothing); `error` and
+        `interrupted` have the traceback; `exit` is a call of `exit()`.
+
+        Args:
+            source: the input.
+            force: run it even where the last block could go on.
+        """
+        filename = f"<input {self._inputs + 1}>"
+        try:
+            if force:
+                code: CodeRunner | None = self._compile.compiler(source, filename, "exec", incomplete_input=False)
+            else:
+                code = self._compile(source, filename, "exec")
+        except (OverflowError, SyntaxError, ValueError) as error:
+            return json.dumps({"status": "error", "text": self.formatsyntaxerror(error)})
+        if code is None or (not force and could_go_on(source)):
+            return json.dumps({"status": "incomplete"})
+        self._inputs += 1
+        # No modification time: linecache.checkcache then leaves the entry alone.
+        lines = [line + "\n" for line in source.split("\n")]
+        linecache.cache[filename] = (len(source), None, lines, filename)
+        self._interrupted = False
+        self._task = asyncio.ensure_future(self._outcome(source, code))
+        try:
+            outcome = await self._task
+        except BaseException as error:  # an interrupt that struck outside the input's own frames
+            outcome = {"status": "interrupted", "text": f"{type(error).__name__}\n"}
+        finally:
+            self._task = None
+            self._after_run()
+        return json.dumps(outcome)
+
+    def interrupt(self) -> bool:
+        """Stop the running input at the await where it stands.
+
+        Returns:
+            Whether it stood at an await, so that it is sure to hear of it.
+        """
+        task = self._task
+        if task is None or task.done():
+            return False
+        self._interrupted = True
+        waiter = getattr(task, "_fut_waiter", None)
+        if isinstance(waiter, asyncio.Future) and not isinstance(waiter, asyncio.Task) and not waiter.done():
+            if type(waiter).__module__.partition(".")[0] != "asyncio":
+                # A plain future: the input's own `except KeyboardInterrupt` gets to see it.
+                waiter.set_exception(KeyboardInterrupt())
+                return True
+        task.cancel()
+        return waiter is not None
+
+    def complete_line(self, line: str) -> str:
+        """Completions of the last word of `line`, as a JSON object of `items` and `start`."""
+        items, start = complete(line, self.complete)
+        return json.dumps({"items": items, "start": start})
+
+    async def runcode(self, source: str, code: CodeRunner) -> Any:
+        """Load the hosted packages that the source imports, without a word where all goes well; run it."""
+        await loadPackagesFromImports(
+            source, messageCallback=self._package_messages, errorCallback=self._package_errors
+        )
+        return await Console.runcode(self, source, code)
+
+    async def _outcome(self, source: str, code: CodeRunner) -> dict[str, str]:
+        """Run the code; nothing that it raises leaves here, so that the event loop never sees it."""
+        try:
+            value = await self.runcode(source, code)
+            if value is None:
+                return {"status": "ok"}
+            builtins._ = value  # type: ignore[attr-defined]
+            return {"status": "ok", "text": shorten(repr(value), LONGEST_REPR) + "\n"}
+        except SystemExit:
+            return {"status": "exit"}
+        except BaseException as error:
+            sys.last_exc = error
+            sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+            cancelled = isinstance(error, asyncio.CancelledError) and self._interrupted
+            stopped = cancelled or isinstance(error, KeyboardInterrupt)
+            if cancelled:
+                error = KeyboardInterrupt().with_traceback(error.__traceback__)
+            return {"status": "interrupted" if stopped else "error", "text": format_exception(error)}
+
+
+def could_go_on(source: str) -> bool:
+    """Whether the last statement is a block that the next line may belong to.
+
+    As in Python's own prompt, an empty line ends it.
+
+    Example:
+        >>> could_go_on("for i in x:\\n    f(i)"), could_go_on("for i in x:\\n    f(i)\\n"), could_go_on("f(1)")
+        (True, False, False)
+    """
+    if not source.rpartition("\n")[2].strip():
+        return False
+    try:
+        statements = ast.parse(source).body
+    except SyntaxError:
+        return False
+    return bool(statements) and isinstance(getattr(statements[-1], "body", None), list)
+
+
+def _no_input(prompt: object = "") -> NoReturn:
+    raise RuntimeError("input() has nobody to ask in this page: assign the value to a name instead")

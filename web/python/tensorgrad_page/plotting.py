@@ -1,0 +1,97 @@
+"""`plot(value)`: a training loop draws a curve in the page by calling one function.
+
+Points are gathered here and sent a few times a second, so that a fast loop is not slowed
+down by its own picture.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import time
+from collections.abc import Callable
+from typing import SupportsFloat
+
+SECONDS_BETWEEN_SENDS = 0.06
+
+
+class Plot:
+    """Draw a curve beside the console, point by point.
+
+    Args:
+        post: takes one JSON text: `{"kind": "points", "series": {name: [[step, value], ...]}}`
+            or `{"kind": "clear", "name": name or null}`.
+
+    Example:
+        >>> sent = []
+        >>> plot = Plot(sent.append)
+        >>> plot(0.5)
+        >>> plot.flush()
+        >>> sent
+        ['{"kind": "points", "series": {"loss": [[1, 0.5]]}}']
+    """
+
+    def __init__(self, post: Callable[[str], None]) -> None:
+        self._post = post
+        self._waiting: dict[str, list[list[float | None]]] = {}
+        self._next_step: dict[str, float] = {}
+        self._sent_at = -math.inf
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __repr__(self) -> str:
+        return "plot(value, name='loss', *, step=None): adds a point to a curve; plot.clear() removes the curves"
+
+    def __call__(self, value: SupportsFloat, name: str = "loss", *, step: float | None = None) -> None:
+        """Add one point to the curve called `name`.
+
+        Args:
+            value: the height of the point; NaN and infinity leave a gap.
+            name: which curve; a new name starts a new one.
+            step: where the point stands from left to right; one further than the last by default.
+        """
+        try:
+            height = float(value)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"plot() takes a number, such as result.loss, not {type(value).__name__}"
+            ) from None
+        at = self._next_step.get(name, 1.0) if step is None else float(step)
+        self._next_step[name] = at + 1
+        where = int(at) if at.is_integer() else at
+        self._waiting.setdefault(name, []).append([where, height if math.isfinite(height) else None])
+        if time.monotonic() - self._sent_at >= SECONDS_BETWEEN_SENDS:
+            self.flush()
+        elif self._timer is None:
+            self._send_later()
+
+    def clear(self, name: str | None = None) -> None:
+        """Remove the curve called `name`, or all of them."""
+        self.flush()
+        if name is None:
+            self._next_step.clear()
+        else:
+            self._next_step.pop(name, None)
+        self._post(json.dumps({"kind": "clear", "name": name}))
+
+    def flush(self) -> None:
+        """Send what has gathered now."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._sent_at = time.monotonic()
+        if self._waiting:
+            series, self._waiting = self._waiting, {}
+            self._post(json.dumps({"kind": "points", "series": series}))
+
+    def _send_later(self) -> None:
+        """The last points of a burst must not wait for the next call, which may never come."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        self._timer = loop.call_later(SECONDS_BETWEEN_SENDS, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.flush()

@@ -1,0 +1,46 @@
+// Finds out what the library will run on here, and says it in words.
+
+/**
+ * @typedef {{kind: 'webgpu' | 'software' | 'numpy', name: string, detail: string}} Device
+ * `name` is short, `detail` is a sentence that says why and what to do.
+ */
+
+const NUMPY = 'NumPy on the CPU';
+
+/** @returns {Promise<Device>} */
+export async function findDevice() {
+  if (!self.isSecureContext) {
+    return numpy('This address is not secure, and browsers give WebGPU to https and localhost only. Open the page there.');
+  }
+  if (!navigator.gpu) {
+    return numpy('This browser has no WebGPU. Current Chrome, Edge, Safari and Firefox have it.');
+  }
+  let adapter = null;
+  try {
+    adapter = await navigator.gpu.requestAdapter();
+  } catch (error) {
+    return numpy(`WebGPU failed: ${error.message}`);
+  }
+  if (!adapter) {
+    return numpy('This browser has WebGPU but found no adapter: the graphics driver may be too old or blocked, or hardware acceleration is off in the settings.');
+  }
+  return describe(adapter);
+}
+
+function numpy(why) {
+  return { kind: 'numpy', name: NUMPY, detail: `${why} Everything works, only slower.` };
+}
+
+function describe(adapter) {
+  const { vendor = '', architecture = '', description = '', isFallbackAdapter = false } = adapter.info ?? {};
+  const name = description || [vendor, architecture].filter(Boolean).join(' ') || 'unnamed GPU';
+  const software = isFallbackAdapter || adapter.isFallbackAdapter || /swiftshader|llvmpipe|software/i.test(`${name} ${architecture}`);
+  if (software) {
+    return {
+      kind: 'software',
+      name: `WebGPU, software adapter (${name})`,
+      detail: 'No graphics card is used: WebGPU is emulated on the CPU. Everything works, only slower.',
+    };
+  }
+  return { kind: 'webgpu', name: `WebGPU (${name})`, detail: 'Kernels run on this GPU.' };
+}

@@ -1,0 +1,71 @@
+// Counts the bytes that arrive while Python loads, so that the page can say how much is done.
+// Every fetch of this worker is counted until `stop()`; nothing is fetched twice.
+
+const NAMES = [
+  [/python_stdlib/, "Python's library"],
+  [/numpy/, 'NumPy'],
+  [/tensorgrad/, 'tensorgrad'],
+];
+
+function nameOf(url) {
+  const file = url.split('/').pop();
+  return (NAMES.find(([pattern]) => pattern.test(file)) ?? [null, 'Python'])[1];
+}
+
+/**
+ * @param {(progress: {what: string, loaded: number, total: number}) => void} report
+ * @param {(fetch: typeof globalThis.fetch) => Promise<number>} askTotal finds out how much will come, or 0
+ * @returns {{stop: () => void}}
+ */
+export function countFetches(report, askTotal) {
+  const original = globalThis.fetch;
+  let loaded = 0;
+  let known = 0;
+  let expected = 0;
+  let reportedAt = 0;
+
+  const tell = (what) => {
+    const total = Math.max(known, expected);
+    const now = performance.now();
+    if (now - reportedAt < 50 && loaded < total) return;
+    reportedAt = now;
+    report({ what, loaded, total });
+  };
+
+  const count = (response, url) => {
+    const what = nameOf(url);
+    // A compressed answer's length is not that of what is read: then only the sum so far is known.
+    const length = response.headers.has('content-encoding') ? 0 : Number(response.headers.get('content-length'));
+    known += length;
+    const counter = new TransformStream({
+      transform(chunk, controller) {
+        loaded += chunk.byteLength;
+        if (!length) known += chunk.byteLength;
+        tell(what);
+        controller.enqueue(chunk);
+      },
+    });
+    const { status, statusText, headers } = response;
+    return new Response(response.body.pipeThrough(counter), { status, statusText, headers });
+  };
+
+  globalThis.fetch = async (input, init) => {
+    const response = await original(input, init);
+    const url = typeof input === 'string' ? input : (input.url ?? String(input));
+    return response.ok && response.body ? count(response, url) : response;
+  };
+  askTotal(original).then(
+    (bytes) => (expected = bytes),
+    () => {}, // the bar then grows by what is known
+  );
+  return { stop: () => (globalThis.fetch = original) };
+}
+
+/** The sum of some files' lengths, or 0 where the server does not say. */
+export async function sumOfLengths(fetch, urls) {
+  const answers = await Promise.all(urls.map((url) => fetch(url, { method: 'HEAD' })));
+  const lengths = answers.map(({ headers }) =>
+    headers.has('content-encoding') ? 0 : Number(headers.get('content-length')),
+  );
+  return lengths.includes(0) ? 0 : lengths.reduce((sum, length) => sum + length, 0);
+}

@@ -1,0 +1,81 @@
+// The worker in which Python runs. Messages:
+//
+//   page to worker   {type: 'start', flag}              flag: a SharedArrayBuffer of 1 byte, or null
+//                    {type: 'run', id, source, force}
+//                    {type: 'complete', id, line}
+//                    {type: 'interrupt', id}             the id of the run to stop
+//   worker to page   {type: 'progress', what, loaded, total}   {type: 'device', device}
+//                    {type: 'ready', versions}           {type: 'failed', message}
+//                    {type: 'write', stream, text}       {type: 'plot', text}
+//                    {type: 'stopping', id}              the interrupt was heard
+//                    {type: 'done', id, status, text, milliseconds}
+//                    {type: 'completions', id, items, start}
+
+import { findDevice } from './device.js';
+import { loadPython } from './load.js';
+
+const INTERRUPT = 2; // SIGINT
+const PATIENCE = 150; // ms that a waiting input has to stop by itself
+
+const send = (message) => self.postMessage(message);
+
+let console_ = null;
+let flag = null;
+let running = null;
+
+async function start(shared) {
+  findDevice().then((device) => send({ type: 'device', device }));
+  const pyodide = await loadPython(
+    (progress) => send({ type: 'progress', ...progress }),
+    (text) => send({ type: 'write', stream: 'out', text }),
+    (text) => send({ type: 'write', stream: 'error', text }),
+  );
+  send({ type: 'progress', what: 'tensorgrad', loaded: 0, total: 0 });
+  flag = new Uint8Array(shared ?? new ArrayBuffer(1));
+  pyodide.setInterruptBuffer(flag);
+  const tensorgrad = pyodide.pyimport('tensorgrad');
+  const page = pyodide.pyimport('tensorgrad_page');
+  console_ = page.start((text) => send({ type: 'plot', text }));
+  const python = pyodide.runPython("__import__('platform').python_version()");
+  send({ type: 'ready', versions: { python, tensorgrad: tensorgrad.__version__, pyodide: pyodide.version } });
+  tensorgrad.destroy();
+  page.destroy();
+}
+
+async function run({ id, source, force }) {
+  running = id;
+  flag[0] = 0;
+  const started = performance.now();
+  let outcome;
+  try {
+    outcome = JSON.parse(await console_.run_input(source, force));
+  } catch (error) {
+    outcome = { status: 'error', text: `${error.message}\n` };
+  }
+  running = null;
+  flag[0] = 0;
+  send({ type: 'done', id, ...outcome, milliseconds: performance.now() - started });
+}
+
+/** Only heard while Python waits; a busy loop is stopped by the page through the shared flag. */
+function interrupt(id) {
+  if (running !== id) return;
+  send({ type: 'stopping', id });
+  console_.interrupt();
+  setTimeout(() => {
+    if (running === id) flag[0] = INTERRUPT;
+  }, PATIENCE);
+}
+
+function complete({ id, line }) {
+  const found = console_ ? JSON.parse(console_.complete_line(line)) : { items: [], start: 0 };
+  send({ type: 'completions', id, ...found });
+}
+
+self.onmessage = ({ data }) => {
+  if (data.type === 'start') {
+    start(data.flag).catch((error) => send({ type: 'failed', message: String(error.message ?? error) }));
+  } else if (data.type === 'run') run(data);
+  else if (data.type === 'complete') complete(data);
+  else if (data.type === 'interrupt') interrupt(data.id);
+};
