@@ -1,3 +1,70 @@
 """Train models on the GPU from a web page: tensors and autograd in pure Python, compiled to WebGPU."""
 
+from tensorgrad import nn, ops, optim
+from tensorgrad.autodiff import append_grad
+from tensorgrad.compile import StepResult, Train, compile, compile_forward
+from tensorgrad.dtypes import DType, Spec, bool_, f16, f32, i32, u32
+from tensorgrad.errors import (
+    CheckError,
+    CheckpointError,
+    DeviceLostError,
+    DtypeError,
+    InputError,
+    NoDeviceError,
+    NonFiniteError,
+    OutOfMemoryError,
+    ShaderError,
+    ShapeError,
+    TensorgradError,
+    TraceError,
+)
+from tensorgrad.ops import *  # noqa: F403
+from tensorgrad.ops import __all__ as _ops
+from tensorgrad.predict import Predictor
+from tensorgrad.runtime import Runtime, create_runtime
+from tensorgrad.tensor import Tensor
+from tensorgrad.trace import capture, param_input, state_input, tensor_input, trace, trace_into, update_state
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "CheckError",
+    "CheckpointError",
+    "DType",
+    "DeviceLostError",
+    "DtypeError",
+    "InputError",
+    "NoDeviceError",
+    "NonFiniteError",
+    "OutOfMemoryError",
+    "Predictor",
+    "Runtime",
+    "ShaderError",
+    "ShapeError",
+    "Spec",
+    "StepResult",
+    "Tensor",
+    "TensorgradError",
+    "TraceError",
+    "Train",
+    "append_grad",
+    "bool_",
+    "capture",
+    "compile",
+    "compile_forward",
+    "create_runtime",
+    "f16",
+    "f32",
+    "i32",
+    "nn",
+    "ops",
+    "optim",
+    "param_input",
+    "state_input",
+    "tensor_input",
+    "trace",
+    "trace_into",
+    "u32",
+    "update_state",
+    *_ops,
+]

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tensorgrad.device.base import KernelTime, Limits
+from tensorgrad.device.numpy import NumpyRuntime
 from tensorgrad.graph import Value
 from tensorgrad.lower.evaluate import evaluate
+from tensorgrad.lower.expr import from_index
 from tensorgrad.lower.index import Var
 from tensorgrad.lower.kernel import Kernel
 from tensorgrad.lower.lowering import Lowered
-from tensorgrad.lower.expr import from_index
 
 
 def run(lowered: Lowered, leaves: Mapping[str, np.ndarray]) -> dict[int, np.ndarray]:
@@ -36,7 +38,8 @@ def run(lowered: Lowered, leaves: Mapping[str, np.ndarray]) -> dict[int, np.ndar
         elif spec.kind == "const":
             buffers[spec.id] = np.asarray(spec.initial, dtype=spec.dtype.numpy).reshape(-1).copy()
     for kernel in lowered.kernels:
-        _run(lowered, kernel, buffers)
+        for member in kernel.batch or (kernel,):
+            _run(lowered, member, buffers)
     sources = [buffers[w.source].copy() for w in plan.writebacks]
     for copy, data in zip(plan.writebacks, sources, strict=True):
         buffers[copy.dest] = data
@@ -91,3 +94,35 @@ def _grid(variables: tuple[Var, ...]) -> dict[Var, np.ndarray]:
 def _on(e: object, variables: tuple[Var, ...], read: object) -> np.ndarray:
     out = evaluate(e, _grid(variables), read)  # type: ignore[arg-type]
     return np.broadcast_to(out, tuple(v.size for v in variables))
+
+
+class InterpretRuntime(NumpyRuntime):
+    """A lowered graph on the interpret device, with the methods of `runtime.Runtime`."""
+
+    limits = Limits(adapter="the kernels' expressions, without a GPU", software=True)
+
+    def __init__(
+        self,
+        lowered: Lowered,
+        *,
+        outputs: Mapping[str, Value] | None = None,
+        store: dict[str, np.ndarray] | None = None,
+    ) -> None:
+        super().__init__(lowered.graph, outputs=outputs, store=store)
+        self.lowered = lowered
+        self._evaluate = self._kernels  # type: ignore[assignment]  # called alike
+
+    def _kernels(
+        self, values: Mapping[str, np.ndarray], times: list[KernelTime] | None = None
+    ) -> dict[Value, np.ndarray]:
+        """The values that the reference evaluation would give, from the kernels' buffers."""
+        lowered, graph, plan = self.lowered, self.lowered.graph, self.lowered.memory.plan
+        with np.errstate(all="ignore"):
+            buffers = run(lowered, values)
+        found = {v: result(lowered, buffers, v, plan.outputs[name]) for name, v in self.outputs.items()}
+        found |= {v: result(lowered, buffers, v, plan.grads[name]) for name, v in graph.grads.items()}
+        leaves = {**plan.params, **plan.states}
+        found |= {
+            v: result(lowered, buffers, v, leaves[graph.node(leaf).attrs["name"]]) for leaf, v in graph.updates.items()
+        }
+        return found

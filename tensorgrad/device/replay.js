@@ -56,9 +56,11 @@ class Engine {
   settle(promise) {
     if (this.lost !== null) return Promise.reject(new Lost(this.lost));
     return new Promise((resolve, reject) => {
-      const done = f => value => { this.waiting.delete(reject); f(value); };
       this.waiting.add(reject);
-      promise.then(done(resolve), done(reject));
+      promise.then(resolve, async error => {
+        await this.breathe();  // a lost device fails its promises a moment before it says that it is lost
+        reject(error);
+      }).then(() => this.waiting.delete(reject));
       this.pump();
     });
   }

@@ -227,7 +227,7 @@ class WebGPUProgram:
         if status == INTERRUPTED:
             raise KeyboardInterrupt
         self._device.raise_lost()
-        raise TensorgradError("the step's results could not be read: the runtime was destroyed while it ran")
+        raise TensorgradError("the browser's GPU could not give the step's results back")
 
     async def losses(self) -> np.ndarray:
         """The bits of the losses that nobody has read, oldest first."""
@@ -251,6 +251,9 @@ class WebGPUProgram:
     def close(self) -> None:
         """Free the program's own buffers and the proxies; safe twice."""
         self._js.close()
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(TensorgradError("this runtime was destroyed while the step ran"))
         for proxy in self._proxies:
             proxy.destroy()
         self._proxies = []

@@ -21,22 +21,24 @@ REDUCTIONS = frozenset({"sum", "max", "min", "argmax", "argmin", "scatter_add"})
 LEAVES = frozenset({"leaf", "array"})
 FREE = frozenset({"const", "iota"})
 
-_COSTS = {"div": 4, "sqrt": 4, "rsqrt": 4, "exp": 8, "log": 8, "sigmoid": 12, "pow": 24, "random_bits": 60}
-_DEAR = frozenset("expm1 log1p sin cos tanh erf remainder floor_divide".split())
+_COSTS = {"div": 4, "sqrt": 4, "rsqrt": 4, "exp": 8, "log": 8, "sigmoid": 12, "pow": 24}
+_COSTS |= dict.fromkeys("expm1 log1p sin cos tanh erf remainder floor_divide".split(), 20)
+_COSTS |= {"gather": 40, "random_bits": 60}
 
-CHEAP = 80
+CHEAP = 48
 """A value of at most this cost is computed again by each reader rather than stored (unless it reads much)."""
 
 
 class Costs(NamedTuple):
-    """What composing a value costs its reader: operations, and stored tensors read."""
+    """What composing a value costs its reader.
 
-    ops: int
+    Attributes:
+        nodes: the operations that are computed again, each once.
+        loads: the stored tensors that are read.
+    """
+
+    nodes: frozenset[int]
     loads: frozenset[Value]
-
-
-def op_cost(op: str) -> int:
-    return _COSTS.get(op, 20 if op in _DEAR else 1)
 
 
 class Composer:
@@ -45,11 +47,13 @@ class Composer:
     Args:
         graph: optimized; its nodes are lowered as they stand.
         recompute: False stores every multi-used value, True recomputes cheap ones in each reader.
+        max_buffers: storage buffers that a kernel may bind, its output included.
     """
 
-    def __init__(self, graph: Graph, recompute: bool = True) -> None:
+    def __init__(self, graph: Graph, recompute: bool = True, max_buffers: int = 8) -> None:
         self.graph = graph
         self.recompute = recompute
+        self.max_buffers = max_buffers
         self.users = self._users()
         self.stored: set[Value] = set()
         self.costs: dict[Value, Costs] = {}
@@ -79,10 +83,31 @@ class Composer:
                 self.stored.add(value)
             elif not REGISTRY[node.op].view and node.op not in FREE:
                 cost = self._cost(node)
-                dear = not self.recompute or cost.ops > CHEAP or self._large(cost, node) > 1
+                dear = not self.recompute or self._ops(cost) > CHEAP or self._large(cost, node) > 1
                 if (readers[value] > 1 and dear) or self._expands(node, cost):
                     self.stored.add(value)
-            self.costs[value] = Costs(0, frozenset({value})) if value in self.stored else self._cost(node)
+            self._bound(node)
+            stored = value in self.stored
+            self.costs[value] = Costs(frozenset(), frozenset({value})) if stored else self._cost(node)
+
+    def _bound(self, node: Node) -> None:
+        """Stores operands that read most until the node's kernel can bind all that it reads."""
+        while len(self._cost(node).loads) > self.max_buffers - 1:
+            widest = max(node.inputs, key=lambda v: len(self.costs[v].loads))
+            if len(self.costs[widest].loads) < 2:
+                return
+            base = self.base(widest)
+            self.stored.add(base)
+            self.costs[base] = Costs(frozenset(), frozenset({base}))
+            chain = []
+            while widest != base:
+                chain.append(widest)
+                widest = self.graph.node(widest).inputs[0]
+            for value in reversed(chain):
+                self.costs[value] = self._cost(self.graph.node(value))
+
+    def _ops(self, cost: Costs) -> int:
+        return sum(_COSTS.get(self.graph.nodes[i].op, 1) for i in cost.nodes)
 
     def _large(self, cost: Costs, node: Node) -> int:
         """How many of the tensors that it reads are about as large as its result."""
@@ -125,15 +150,16 @@ class Composer:
         return value if node.op not in LEAVES else Value(-1)
 
     def _cost(self, node: Node) -> Costs:
-        total, read = op_cost(node.op), frozenset[Value]()
+        free = REGISTRY[node.op].view or node.op in FREE
+        nodes, read = frozenset[int]() if free else frozenset({node.id}), frozenset[Value]()
         for value in node.inputs:
             cost = self.costs[value]
-            total, read = total + cost.ops, read | cost.loads
-        return Costs(total, read)
+            nodes, read = nodes | cost.nodes, read | cost.loads
+        return Costs(nodes, read)
 
     def _expands(self, node: Node, cost: Costs) -> bool:
         """It is dear, and its readers are so much larger that each element would be computed many times."""
-        if cost.ops < 8:
+        if self._ops(cost) < 8:
             return False
         size = node.type.size
         return any(self._reader_size(user) >= 4 * max(size, 1) for user in self.users.get(Value(node.id), ()))

@@ -76,7 +76,8 @@ def evaluate_all(
 ) -> list[Array]:
     """`evaluate` for several expressions over the same variables; what they share is computed once."""
     grids = {var: np.asarray(a).astype(np.uint32) for var, a in variables.items()}
-    shape = np.broadcast_shapes(*(a.shape for a in grids.values()), *(a.shape for a in (acc or {}).values()))
+    arrays = [*grids.values(), *(acc or {}).values()]
+    shape = np.broadcast_shapes(*(a.shape for a in arrays))
     grids = {var: a.reshape((1,) * (len(shape) - a.ndim) + a.shape) for var, a in grids.items()}
     top = _Frame(None, grids, shape, _Leaves(read, acc or {}, strict))
     out = []
@@ -186,7 +187,7 @@ class _Frame:
             frame = _Frame(self, {var: counter}, (*self.shape, counter.size), self.leaves)
             part = frame.value(body)
             array = np.broadcast_to(part.array, (*part.array.shape[:-1], counter.size))
-            bad = None if part.bad is None else part.bad.any(axis=-1)
+            bad = None if part.bad is None else np.asarray(part.bad.any(axis=-1))
             if operation.startswith("arg"):
                 where = getattr(np, operation)(array, axis=-1)
                 top = np.take_along_axis(array, where[..., None], -1)[..., 0]
@@ -259,13 +260,14 @@ def _spoilt(op: str, args: list[Checked]) -> Array | None:
     if op == "where":
         condition, a, b = args
         false = np.zeros((1,) * condition.array.ndim, dtype=bool)
-        chosen = np.where(condition.array, false if a.bad is None else a.bad, false if b.bad is None else b.bad)
+        bad_a, bad_b = (false if x.bad is None else x.bad for x in (a, b))
+        chosen = np.asarray(np.where(condition.array, bad_a, bad_b))
         return _either(condition.bad, chosen)
     if op == "and" and args[0].array.dtype == bool:
         # a sound False decides, whatever the other says
-        sure = [~a.array if a.bad is None else ~a.array & ~a.bad for a in args]
-        bad = _either(args[0].bad, args[1].bad)
-        return None if bad is None else bad & ~(sure[0] | sure[1])
+        a, b = (~x.array if x.bad is None else ~x.array & ~x.bad for x in args)
+        spoilt = _either(args[0].bad, args[1].bad)
+        return None if spoilt is None else np.asarray(spoilt & ~(a | b))
     bad = None
     for arg in args:
         bad = _either(bad, arg.bad)
@@ -359,4 +361,3 @@ _COMBINE: dict[str, Callable[..., Array]] = {
     "max": np.maximum,
     "min": np.minimum,
 }
-

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from tensorgrad.graph import Graph, Value
 from tensorgrad.lower.expr import Expr, rebuild, reductions
 from tensorgrad.lower.index import Digit, Index, Var, digit_of, of_var, substitute
-from tensorgrad.lower.kernel import Kernel, Store, at, invert, split_rows
+from tensorgrad.lower.kernel import Kernel, Store, at, invert, split_rows, store_vars
 
 MIN_ROWS = 64
 """A row kernel with fewer rows would leave a GPU idle: larger maps do not join it."""
@@ -29,8 +29,12 @@ class Fuser:
         graph: the kernels' graph.
         kernels: in topological order; changed in place.
         outside: values that somebody outside the kernels reads.
+        apart: values whose readers stay in kernels of their own (gradients: all parameters' updates
+            become one kernel, which reads them from an arena).
         updates: state leaf -> the stored value that replaces it.
         max_buffers: storage buffers that a kernel may bind.
+        hopeful: count an update and the state that it replaces as one buffer, before it is known
+            whether the update can be in place.
     """
 
     def __init__(
@@ -40,8 +44,12 @@ class Fuser:
         outside: set[Value],
         updates: Mapping[Value, Value],
         max_buffers: int = 8,
+        apart: frozenset[Value] = frozenset(),
+        hopeful: bool = True,
     ) -> None:
         self.graph, self.outside, self.updates, self.max_buffers = graph, outside, updates, max_buffers
+        self.apart = apart
+        self.replaces = {value: leaf for leaf, value in updates.items()} if hopeful else {}
         self.kernels: list[Kernel | None] = list(kernels)
         self.reads = [k.loads() for k in kernels]
         self.writer = {v: i for i, k in enumerate(kernels) for v in k.writes}
@@ -88,12 +96,14 @@ class Fuser:
         written = [*a.writes, *b.writes]
         kept = [v for v in written if v in self.outside or self.readers.get(v, set()) - both]
         read = (set(self.reads[i]) | set(self.reads[j])) - set(written)
-        return len(kept) + len(read) <= self.max_buffers
+        return len({self.replaces.get(v, v) for v in kept} | read) <= self.max_buffers
 
     def _vertical(self, j: int, i: int) -> None:
         """Kernel i joins its producer j, if their indices and the rules of what pays allow."""
         producer, consumer = self.kernels[j], self.kernels[i]
         if producer is None or consumer is None or consumer.matmul or not self._fits(producer, consumer, i, j):
+            return
+        if any(v in self.apart and v in self.reads[i] for v in producer.writes):
             return
         joined = join(producer, consumer, self.reads[i])
         if joined is not None:
@@ -223,14 +233,6 @@ def join(producer: Kernel, consumer: Kernel, reads: dict[Value, set[Index]]) -> 
     if producer.matmul:
         return _into_matmul(producer, consumer, shared, inverses)
     return _into_rows(producer, consumer, shared, inverses)
-
-
-def store_vars(store: Store, kernel: Kernel) -> tuple[Var, ...]:
-    """The variables over which a store runs: without `cols` where it is one element a row."""
-    if kernel.matmul or kernel.cols is None:
-        return kernel.vars
-    uses = store.index.terms
-    return kernel.vars if any(isinstance(a, Digit) and a.var == kernel.cols for a, _ in uses) else (kernel.rows,)
 
 
 def _into_matmul(

@@ -49,6 +49,9 @@ class Kernel:
         matmul: the inner product whose result `acc` the stores use; its variables replace rows and cols.
         nodes: the graph nodes that it computes.
         inplace: stored value -> the state whose buffer it overwrites.
+        batch: the kernels of one form that this one runs at once, over neighbouring slices of arenas;
+            its own stores are the first one's.
+        span: elements of a batch, padding between slices included.
     """
 
     rows: Var
@@ -57,6 +60,8 @@ class Kernel:
     matmul: Matmul | None = None
     nodes: set[int] = field(default_factory=set)
     inplace: dict[Value, Value] = field(default_factory=dict)
+    batch: list[Kernel] = field(default_factory=list)
+    span: int = 0
 
     @property
     def kind(self) -> str:
@@ -74,6 +79,8 @@ class Kernel:
     @property
     def size(self) -> int:
         """Elements of its index space."""
+        if self.batch:
+            return self.span
         total = 1
         for var in self.vars:
             total *= var.size
@@ -85,16 +92,25 @@ class Kernel:
             yield from (self.matmul.a, self.matmul.b)
 
     def loads(self) -> dict[Value, set[Index]]:
-        """Stored value -> the indices at which the kernel reads it."""
+        """Stored value -> the indices at which the kernel (for a batch: any of its members) reads it."""
         found: dict[Value, set[Index]] = {}
-        for e in self.expressions():
-            for value, indices in loads(e).items():
-                found.setdefault(value, set()).update(indices)
+        for kernel in self.batch or (self,):
+            for e in kernel.expressions():
+                for value, indices in loads(e).items():
+                    found.setdefault(value, set()).update(indices)
         return found
 
     @property
     def writes(self) -> list[Value]:
-        return [s.value for s in self.stores]
+        return [s.value for kernel in self.batch or (self,) for s in kernel.stores]
+
+
+def store_vars(store: Store, kernel: Kernel) -> tuple[Var, ...]:
+    """The variables over which a store runs: without `cols` where it is one element a row."""
+    if kernel.matmul or kernel.cols is None:
+        return kernel.vars
+    uses = store.index.terms
+    return kernel.vars if any(isinstance(a, Digit) and a.var == kernel.cols for a, _ in uses) else (kernel.rows,)
 
 
 def invert(index: Index, total: int, variables: Iterable[Var]) -> dict[Var, Index] | None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tensorgrad.graph import Graph, Value
+from tensorgrad.lower.arena import batch
+from tensorgrad.lower.arena import layout as arenas_for
 from tensorgrad.lower.compose import Composer
 from tensorgrad.lower.expr import clear_interned
 from tensorgrad.lower.fuse import Fuser
@@ -57,8 +59,9 @@ def lower(
     *,
     fuse: bool = True,
     max_buffers: int = 8,
-    slots: Mapping[str, Slot] | None = None,
-    arenas: Mapping[str, int] | None = None,
+    binding_size: int = 128 << 20,
+    slots: dict[str, Slot] | None = None,
+    arenas: dict[str, int] | None = None,
 ) -> Lowered:
     """Lowers an optimized graph.
 
@@ -66,19 +69,32 @@ def lower(
         outputs: name -> value that the host reads.
         fuse: False gives every value that owns a buffer a kernel of its own, for comparison.
         max_buffers: storage buffers that a kernel may bind.
-        slots, arenas: places of parameters, gradients and states in shared allocations.
+        binding_size: bytes that one binding may cover.
+        slots, arenas: places of parameters, gradients and states in shared allocations, where they are
+            fixed already; by default the lowering lays them out.
     """
-    composer = Composer(graph, recompute=fuse)
-    kernels = composer.kernels()
+    composer = Composer(graph, fuse, max_buffers)
     buffer_of = {v: _owner(composer, v) for v in {*graph.roots(), *graph.leaves.values()}}
     updates = {leaf: buffer_of[v] for leaf, v in graph.updates.items()}
     read = {*outputs.values(), *graph.grads.values(), *graph.updates.values()}
     outside = {buffer_of[v] for v in read}
-    kernels = Fuser(graph, kernels, outside, updates, max_buffers).run(fuse)
+    apart = frozenset(buffer_of[v] for v in graph.grads.values())
+    kernels = Fuser(graph, composer.kernels(), outside, updates, max_buffers, apart).run(fuse)
+    if any(_bindings(k) > max_buffers for k in kernels):
+        kernels = Fuser(graph, composer.kernels(), outside, updates, max_buffers, apart, hopeful=False).run(fuse)
+    keys = {v: name for name, v in graph.leaves.items()}
+    keys |= {buffer_of[v]: f"grad {name}" for name, v in graph.grads.items()}
+    slots, arenas = arenas_for(graph, binding_size) if fuse and arenas is None else (slots or {}, arenas or {})
+    if fuse:
+        kernels = batch(graph, kernels, keys, slots)
     memory = Planner(graph, kernels, buffer_of, outputs, slots, arenas).plan()
     verify(graph, kernels, memory, buffer_of)
     clear_interned()
     return Lowered(graph, kernels, memory)
+
+
+def _bindings(kernel: Kernel) -> int:
+    return len({*kernel.loads(), *(kernel.inplace.get(v, v) for v in kernel.writes)})
 
 
 def _owner(composer: Composer, value: Value) -> Value:

@@ -104,7 +104,8 @@ class _Printer:
             text = self._atom(atom)
             size = abs(factor)
             text = text if size == 1 else f"{text}*{size}"
-            parts.append(f"-{text}" if factor < 0 and not parts else text if not parts else f"{'-+'[factor > 0]} {text}")
+            sign = "-" if factor < 0 else "+"
+            parts.append(f"{sign} {text}" if parts else text if factor > 0 else f"-{text}")
         if index.const or not parts:
             sign = ("- " if index.const < 0 else "+ ") if parts else ("-" if index.const < 0 else "")
             parts.append(f"{sign}{abs(index.const)}")

@@ -1,0 +1,39 @@
+"""Modules: PyTorch's names, defaults and state-dict keys."""
+
+from tensorgrad.nn import functional, init
+from tensorgrad.nn.activations import GELU, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Tanh
+from tensorgrad.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from tensorgrad.nn.layers import Dropout, Embedding, Flatten, Identity, LayerNorm, Linear
+from tensorgrad.nn.losses import CrossEntropyLoss, MSELoss, NLLLoss
+from tensorgrad.nn.module import Module, leaf_names
+from tensorgrad.nn.parameter import Buffer, Parameter
+
+__all__ = [
+    "GELU",
+    "Buffer",
+    "CrossEntropyLoss",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "Identity",
+    "LayerNorm",
+    "Linear",
+    "LogSoftmax",
+    "MSELoss",
+    "Module",
+    "ModuleDict",
+    "ModuleList",
+    "NLLLoss",
+    "Parameter",
+    "ParameterDict",
+    "ParameterList",
+    "ReLU",
+    "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Tanh",
+    "functional",
+    "init",
+    "leaf_names",
+]

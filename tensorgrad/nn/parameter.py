@@ -11,7 +11,7 @@ from tensorgrad.graph import Graph, Role, TensorType, Value
 from tensorgrad.ops import tensor
 from tensorgrad.ops.core import host_array
 from tensorgrad.tensor import Tensor
-from tensorgrad.trace import current_graph, module_leaf
+from tensorgrad.trace import current_graph, current_trace, is_tracing, module_leaf
 
 
 class Parameter(Tensor):
@@ -21,7 +21,7 @@ class Parameter(Tensor):
     not told of its module, for a constant). Outside it holds the initial values.
 
     Args:
-        data: anything that NumPy makes an array of; floats become f32.
+        data: anything that NumPy makes an array of, which is copied; floats become f32.
         requires_grad: False freezes it: it stays on the device, and no update reaches it.
 
     >>> Parameter([[1.0, 2.0]])
@@ -32,12 +32,21 @@ class Parameter(Tensor):
     role: Role = "param"
 
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
-        self.data: np.ndarray = host_array(data)[0]
+        if isinstance(data, Parameter):
+            data = data.data
+        self.data: np.ndarray = np.array(host_array(data)[0], order="C")
         self.requires_grad = requires_grad
+
+    def requires_grad_(self, requires_grad: bool = True) -> Parameter:
+        """Freezes the parameter (False) or trains it again; returns it."""
+        self.requires_grad = requires_grad
+        return self
 
     def _leaf(self) -> Tensor:
         leaf = module_leaf(self, self.role)
-        return tensor(self.data) if leaf is None else leaf
+        if leaf is None:  # one constant a trace, so that uses add up in a gradient
+            leaf = current_trace().leaves[id(self)] = tensor(self.data)
+        return leaf
 
     @property
     def graph(self) -> Graph:  # type: ignore[override]  # computed where the base stores
@@ -55,15 +64,39 @@ class Parameter(Tensor):
     def dtype(self) -> DType:
         return self.type.dtype
 
+    def numpy(self) -> np.ndarray:
+        """A copy of the initial values, outside a trace."""
+        return np.array(self.__array__())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if is_tracing():
+            self._no_value("conversion to an array")
+        return np.array(self.data, dtype) if copy else np.asarray(self.data, dtype)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.data, self.requires_grad)
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.type})"
+        return f"{type(self).__name__}({self.type}{'' if self.requires_grad else ', frozen'})"
 
 
 class Buffer(Parameter):
-    """An array that a module keeps and may update (`tg.update_state`), without a gradient: running statistics."""
+    """An array that a module keeps and may update (`tg.update_state`), without a gradient: running statistics.
 
-    __slots__ = ()
+    Args:
+        data: anything that NumPy makes an array of, which is copied.
+        persistent: whether it belongs to the module's state dict.
+    """
+
+    __slots__ = ("persistent",)
     role: Role = "state"
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: Any, persistent: bool = True) -> None:
         super().__init__(data, requires_grad=False)
+        self.persistent = persistent
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.data, self.persistent)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.type})"

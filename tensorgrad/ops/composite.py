@@ -76,7 +76,9 @@ def log_softmax(x: TensorLike, axis: int = -1, **kw: Any) -> Tensor:
     """The logarithm of `softmax`, without its underflow."""
     x = require_float("log_softmax", tensor(x))
     axis = check_axis("log_softmax", kw.pop("dim", axis), x.ndim)
-    return x - logsumexp(x, axis, keepdims=True)
+    # shifting first: x - logsumexp(x) would lose the logarithm beside a large x
+    shifted = x - _finite_max(x, axis)
+    return shifted - ew.log(sum_(ew.exp(shifted), axis, keepdims=True))
 
 
 def where_causal(x: TensorLike, other: TensorLike = -math.inf) -> Tensor:

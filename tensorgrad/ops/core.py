@@ -142,7 +142,10 @@ def host_array(value: Any) -> tuple[np.ndarray, DType]:
         DtypeError: for a dtype that no device dtype holds, or integers outside 32 bits.
     """
     array = np.asarray(value)
-    dtype = from_numpy(array.dtype)
+    try:
+        dtype = from_numpy(array.dtype)
+    except DtypeError as error:
+        raise DtypeError(str(error), call_site()) from None
     if dtype.kind in "iu" and array.itemsize > 4 or array.dtype.kind == "u" and dtype is i32:
         info = np.iinfo(dtype.numpy)
         if array.size and (array.min() < info.min or array.max() > info.max):

@@ -58,7 +58,7 @@ def _elementwise(
 
 
 def _erf(xp: Any, x: Any) -> Any:
-    from tensorgrad.lower.functions import erf_reference
+    from tensorgrad.lower.transcendental import erf_reference
 
     return erf_reference(xp, x)
 
@@ -96,10 +96,10 @@ not_p = _elementwise("not", lambda xp, x: xp.logical_not(x) if x.dtype.kind == "
 # Binary -----------------------------------------------------------------------------
 
 
-def _ties(g: Tensor, out: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradient of a maximum or minimum goes to the operand that it is; ties share it."""
-    half = where(a == b, 0.5, 1.0)
-    return where(out == a, g * half, 0.0), where(out == b, g * half, 0.0)
+def _ties(g: Tensor, a_loses: Tensor, b_loses: Tensor, tie: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradient of a maximum or minimum goes to the operand that it is; ties share it, and a NaN reaches both."""
+    share = g * where(tie, 0.5, 1.0)
+    return where(a_loses, 0.0, share), where(b_loses, 0.0, share)
 
 
 def _pow_grad(g: Tensor, out: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -116,8 +116,12 @@ add_p = _elementwise("add", lambda xp, a, b: a + b, lambda g, out, a, b: (g, g))
 sub_p = _elementwise("sub", lambda xp, a, b: a - b, lambda g, out, a, b: (g, -g))
 mul_p = _elementwise("mul", lambda xp, a, b: a * b, lambda g, out, a, b: (g * b, g * a))
 div_p = _elementwise("div", _divide, lambda g, out, a, b: (g / b, -g * out / b), "f")
-maximum_p = _elementwise("maximum", lambda xp, a, b: xp.maximum(a, b), _ties)
-minimum_p = _elementwise("minimum", lambda xp, a, b: xp.minimum(a, b), _ties)
+maximum_p = _elementwise(
+    "maximum", lambda xp, a, b: xp.maximum(a, b), lambda g, out, a, b: _ties(g, a < b, b < a, a == b)
+)
+minimum_p = _elementwise(
+    "minimum", lambda xp, a, b: xp.minimum(a, b), lambda g, out, a, b: _ties(g, b < a, a < b, a == b)
+)
 pow_p = _elementwise("pow", lambda xp, a, b: xp.power(a, b), _pow_grad, "f")
 floor_divide_p = _elementwise("floor_divide", lambda xp, a, b: xp.floor_divide(a, b), lambda g, out, a, b: (None, None))
 remainder_p = _elementwise(
@@ -160,7 +164,7 @@ where_p = primitive(
 
 
 def _bitcast_eval(xp: Any, x: Any, dtype: DType) -> Any:
-    return xp.ascontiguousarray(x).view(dtype.numpy)
+    return xp.asarray(x).view(dtype.numpy)  # of one size, so any strides will do
 
 
 bitcast_p = primitive(

@@ -246,7 +246,7 @@ def pad(x: TensorLike, pad_width: Any, value: float = 0) -> Tensor:
 def flip(x: TensorLike, axis: Axis = None, **kw: Any) -> Tensor:
     """The order of elements reversed along axes (all by default)."""
     x = tensor(x)
-    axes = check_axes("flip", either("axis", axis, "dims", {"dims": kw.get("dims", kw.get("dim", axis))}), x.ndim)
+    axes = check_axes("flip", either("axis", axis, "dims" if "dims" in kw else "dim", kw), x.ndim)
     return _slice(x, tuple((n - 1, n, -1) if i in axes and n else (0, n, 1) for i, n in enumerate(x.shape)))
 
 
@@ -337,6 +337,9 @@ def _take(x: Tensor, axis: int, key: Any) -> Tensor:
 
 # concat --------------------------------------------------------------------------------
 
+MAX_PARTS = 6
+"""Tensors joined by one kernel, which can bind 8 buffers on any device."""
+
 
 def _concat_shape(*xs: TensorType, axis: int) -> TensorType:
     return TensorType(infer_concat("concat", [x.shape for x in xs], axis), xs[0].dtype)
@@ -378,6 +381,8 @@ def concat(tensors: Sequence[TensorLike], axis: int = 0, **kw: Any) -> Tensor:
     infer_concat("concat", [x.shape for x in xs], axis)
     axis = check_axis("concat", axis, xs[0].ndim)
     full = [x for x in xs if x.shape[axis]] or xs[:1]
+    while len(full) > MAX_PARTS:
+        full = [concat(full[i : i + MAX_PARTS], axis) for i in range(0, len(full), MAX_PARTS)]
     return full[0] if len(full) == 1 else bind(concat_p, *full, axis=axis)
 
 

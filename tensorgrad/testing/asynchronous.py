@@ -46,7 +46,8 @@ def pytest_unconfigure() -> None:
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run a test that is a coroutine function, unless another plugin's mark claims it."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj) or any(map(pyfuncitem.get_closest_marker, OTHER_MARKS)):
+    claimed = any(map(pyfuncitem.get_closest_marker, OTHER_MARKS))
+    if claimed or not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = pyfuncitem._fixtureinfo.argnames
     run_coroutine(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))

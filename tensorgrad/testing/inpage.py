@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import warnings
 from typing import Any
 
 import pytest
@@ -85,6 +86,7 @@ class Bridge:
 
     def interrupt(self, *_: object) -> None:
         """Fail the test that has taken too long, where it is. Its traceback shows what it was doing."""
+        __tracebackhide__ = True
         if self.running:
             pytest.fail("the test was still here when its time was over (see `tensorgrad_timeout`)")
 
@@ -92,6 +94,23 @@ class Bridge:
         """Send a report."""
         data = self.config.hook.pytest_report_to_serializable(config=self.config, report=report)
         _send(kind="report", report=data)
+
+    def pytest_warning_recorded(
+        self,
+        warning_message: warnings.WarningMessage,
+        when: str,
+        nodeid: str,
+        location: tuple[str, int, str] | None,
+    ) -> None:
+        """Send a warning for the summary."""
+        category = warning_message.category
+        _send(
+            kind="warning",
+            text=str(warning_message.message),
+            category=[category.__module__, category.__qualname__],
+            place=[warning_message.filename, warning_message.lineno],
+            arguments={"when": when, "nodeid": nodeid, "location": location},
+        )
 
 
 def _send(**message: Any) -> None:

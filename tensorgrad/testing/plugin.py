@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -121,9 +123,29 @@ class PageRunner:
         elif message["kind"] == "report":
             hook = self._config.hook
             report: Any = hook.pytest_report_from_serializable(config=self._config, data=message["report"])
+            if report.skipped and isinstance(report.longrepr, list):  # JSON has no tuples
+                path, line, reason = report.longrepr
+                report.longrepr = self._here(path), line, reason
             item.ihook.pytest_runtest_logreport(report=report)
             return {"setup": "call", "call": "teardown"}.get(report.when)
+        elif message["kind"] == "warning":
+            self._config.hook.pytest_warning_recorded.call_historic(
+                kwargs={"warning_message": self._warning(message), **message["arguments"]}
+            )
         return None
+
+    def _warning(self, message: Message) -> warnings.WarningMessage:
+        """A warning from the page; of its category where this process knows it too."""
+        module, name = message["category"]
+        category = getattr(sys.modules.get(module), name, UserWarning)
+        path, line = message["place"]
+        return warnings.WarningMessage(category(message["text"]), category, self._here(path), line)
+
+    def _here(self, path: str) -> str:
+        """The path of a file of the page on this machine."""
+        return (
+            path.replace("/project", str(self._config.rootpath), 1) if path.startswith("/project/") else path
+        )
 
     def _started_page(self, item: pytest.Item) -> PageSession:
         if self._page is None:
@@ -180,7 +202,9 @@ def _tear_down_here(item: pytest.Item, nextitem: pytest.Item | None) -> None:
 
     pytest does it in the teardown of a test, which one that runs in the page has not got here.
     """
-    call = CallInfo.from_call(lambda: item.session._setupstate.teardown_exact(nextitem), "teardown")
+    capture = item.config.pluginmanager.getplugin("capturemanager")
+    with capture.item_capture("teardown", item) if capture is not None else nullcontext():
+        call = CallInfo.from_call(lambda: item.session._setupstate.teardown_exact(nextitem), "teardown")
     if call.excinfo is not None:
         report = item.ihook.pytest_runtest_makereport(item=item, call=call)
         item.ihook.pytest_runtest_logreport(report=report)

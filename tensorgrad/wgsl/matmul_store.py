@@ -6,14 +6,15 @@ it in fours, and then those who need single elements of it pick a component.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tensorgrad.dtypes import DType
+from tensorgrad.dtypes import DType, bool_, f32
 from tensorgrad.graph import Value
-from tensorgrad.lower.expr import Expr, expr, rebuild
-from tensorgrad.lower.index import Digit, Index, Var, digit_of, of_var
-from tensorgrad.lower.kernel import Kernel, Store
+from tensorgrad.lower.expr import Expr, expr, load, rebuild, walk
+from tensorgrad.lower.index import ZERO, Digit, Index, Var, digit_of, of_var
+from tensorgrad.lower.kernel import Kernel, Matmul, Store
+from tensorgrad.wgsl.expression import Body
 from tensorgrad.wgsl.matmul_access import Affine, affine, divided, fours, quarter_of, reads
 
 
@@ -77,14 +78,14 @@ def _lay_out(kernel: Kernel, place: Callable[[Value], Value], vectors: bool, vec
         else:
             single[key] = max(single.get(key, 0), 2**62 if write else top)
 
-    for e, axis in ((inner.a, inner.m), (inner.b, inner.n)):
+    for e, axis in ((inner.a, inner.m), (inner.b, inner.n)) if inner.k.size else ():
         plain = affine(e, (inner.batch, axis, inner.k))
         quad = plain is not None and (plain.in_fours(axis) or plain.in_fours(inner.k))
         for value, index, dtype in reads(e):
             note(value, index, dtype, quad)
     for store in kernel.stores:
         for value, index, dtype in reads(store.expr):
-            note(value, index, dtype, vector and load_in_fours(kernel, value, index, dtype) is not None)
+            note(value, index, dtype, vector and load_in_fours(kernel, load(value, index, dtype)) is not None)
     for store in kernel.stores:
         note(store.value, store.index, store.expr.dtype, vector, write=True)
     keys = sorted(dtypes, key=lambda key: written[key])
@@ -95,61 +96,98 @@ def _lay_out(kernel: Kernel, place: Callable[[Value], Value], vectors: bool, vec
     return Layout(tuple(Buffer(key, dtypes[key], written[key], width(key)) for key in keys), vector)
 
 
-def _affine_in(kernel: Kernel, value: Value, index: Index, dtype: DType) -> Affine | None:
-    from tensorgrad.lower.expr import load
-
-    return affine(load(value, index, dtype), kernel.vars)
-
-
-def load_in_fours(kernel: Kernel, value: Value, index: Index, dtype: DType) -> Affine | None:
+def load_in_fours(kernel: Kernel, e: Expr) -> Affine | None:
     """The load's parts where four columns of the result read four adjacent elements."""
-    inner = kernel.matmul
-    assert inner
-    found = _affine_in(kernel, value, index, dtype)
-    return found if found and found.in_fours(inner.n) else None
+    assert kernel.matmul
+    found = affine(e, kernel.vars)
+    return found if found and found.in_fours(kernel.matmul.n) else None
 
 
 def _store_in_fours(kernel: Kernel, store: Store) -> bool:
-    return load_in_fours(kernel, store.value, store.index, store.expr.dtype) is not None
+    return load_in_fours(kernel, load(store.value, store.index, store.expr.dtype)) is not None
 
 
-def lane(kernel: Kernel, layout: Layout, place: Callable[[Value], Value], e: Expr, number: int) -> tuple[Expr, dict[str, tuple[Value, Index]]]:
-    """An epilogue for column `4 * n4 + number`.
-
-    Returns:
-        the expression in terms of b, m and n4, in which `acc` and the loads of four adjacent elements are
-        parameters named `acc.x`, `e0.x`; and those names' vectors with what they load, in units of vec4.
-    """
+def epilogue(kernel: Kernel, layout: Layout, place: Callable[[Value], Value], body: Body, names: Mapping[Value, str]) -> None:
+    """Writes the body of `finish(vb, vm, vn, acc)`: one sum, or with `layout.vector` four beside each other."""
     inner = kernel.matmul
     assert inner
-    n = inner.n
-    component = "xyzw"[number]
-    vectors: dict[str, tuple[Value, Index]] = {}
+    for var, name in variables(inner, layout.vector).items():
+        body.bind(var, name)
+    if not layout.vector:
+        accs = {e for s in kernel.stores for e in walk(s.expr) if e.op == "acc"}
+        for acc in accs:
+            body.define(acc, "acc" if acc.dtype is f32 else f"{acc.dtype}(acc)")
+        body.expect(*(s.expr for s in kernel.stores))
+        for s in kernel.stores:
+            body.store(f"{names[place(s.value)]}[{body.index(s.index)}]", s.expr)
+        return
+    lanes = _Lanes(kernel, layout, place, body, names)
+    results = [[lanes.at(s.expr, number) for number in range(4)] for s in kernel.stores]
+    body.expect(*(e for four in results for e in four))
+    codes = [[body.code(e) for e in four] for four in results]
+    for s, four in zip(kernel.stores, codes, strict=True):
+        dtype = s.expr.dtype
+        value = f"vec4<{dtype}>({', '.join(four)})"
+        if dtype is bool_:
+            value = f"select(vec4<u32>(), vec4<u32>(1u), {value})"
+        body.line(f"{names[place(s.value)]}[{body.index(divided(fours(s.index, inner.n)))}] = {value};")
 
-    def leaf(node: Expr) -> Expr | None:
+
+class _Lanes:
+    """Rewrites an epilogue for each of four columns; loads of four adjacent elements are made once."""
+
+    def __init__(
+        self, kernel: Kernel, layout: Layout, place: Callable[[Value], Value], body: Body, names: Mapping[Value, str]
+    ) -> None:
+        self.kernel, self.layout, self.place, self.body, self.names = kernel, layout, place, body, names
+        self.vectors: dict[tuple[Value, Index], str] = {}
+
+    def at(self, e: Expr, number: int) -> Expr:
+        """The expression for column `4 * n4 + number`, in terms of `n4` and of parameters that the body knows."""
+        assert self.kernel.matmul
+        n = self.kernel.matmul.n
+        at = of_var(quarter_of(n)) * 4 + number
+
+        def digit(d: Digit) -> Index | None:
+            return digit_of(at, d) if d.var == n else None
+
+        def leaf(node: Expr) -> Expr | None:
+            vector = self._vector(node)
+            if vector is None:
+                return None
+            name = f"{vector}.{'xyzw'[number]}"
+            param = expr("param", (), node.dtype, name)
+            self.body.define(param, name)
+            return param
+
+        return rebuild(e, digit, leaf)
+
+    def _vector(self, node: Expr) -> str | None:
+        """The name of the vec4 whose component a leaf is."""
+        assert self.kernel.matmul
         if node.op == "acc":
-            return expr("param", (), node.dtype, f"acc.{component}")
-        if node.op == "load":
-            value, index = node.data
-            found = load_in_fours(kernel, value, index, node.dtype)
-            if found and layout[place(value)].width == 4:
-                quad = divided(fours(index, n))
-                name = next((k for k, v in vectors.items() if v == (value, quad)), f"e{len(vectors)}")
-                vectors[name] = (value, quad)
-                return expr("param", (), node.dtype, f"{name}.{component}")
-        return None
+            if node.dtype is f32:
+                return "acc"
+            if "half" not in self.vectors.values():
+                self.vectors[node.data, ZERO] = "half"
+                self.body.line("let half = vec4<f16>(acc);")
+            return "half"
+        if node.op != "load":
+            return None
+        value, index = node.data
+        key = self.place(value)
+        if load_in_fours(self.kernel, node) is None or self.layout[key].width != 4:
+            return None
+        quad = divided(fours(index, self.kernel.matmul.n))
+        name = self.vectors.get((value, quad))
+        if name is None:
+            name = self.vectors[value, quad] = f"e{len(self.vectors)}"
+            read = f"{self.names[key]}[{self.body.index(quad)}]"
+            self.body.line(f"let {name} = {f'{read} != vec4<u32>()' if node.dtype is bool_ else read};")
+        return name
 
-    at = of_var(quarter_of(n)) * 4 + number
 
-    def digit(d: Digit) -> Index | None:
-        return digit_of(at, d) if d.var == n else None
-
-    return rebuild(e, digit, leaf), vectors
-
-
-def variables(kernel: Kernel, vector: bool) -> dict[Var, str]:
+def variables(inner: Matmul, vector: bool) -> dict[Var, str]:
     """The names of the variables in the text of an epilogue."""
-    inner = kernel.matmul
-    assert inner
     n = (quarter_of(inner.n), "vn4") if vector else (inner.n, "vn")
     return {inner.batch: "vb", inner.m: "vm", n[0]: n[1]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tensorgrad.device.base import Limits
+from tensorgrad.lower.kernel import Matmul
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +47,7 @@ class Tile:
             self.threads <= min(limits.invocations, limits.workgroup_size[0])
             and self.storage <= limits.workgroup_storage
         )
+
+
+def choose(inner: Matmul, limits: Limits) -> Tile:
+    return Tile(32, 32, 32, 4, 4)

@@ -125,7 +125,9 @@ def open_page(browser: Browser, server: StaticServer) -> Iterator[Callable[..., 
     """Opens a page of its own, in a browser profile of its own."""
     contexts = []
 
-    def open_one(prepare: Callable[[Page], object] = lambda page: None, ready: bool = True, **options: object) -> Repl:
+    def open_one(
+        prepare: Callable[[Page], object] = lambda page: None, ready: bool = True, **options: object
+    ) -> Repl:
         contexts.append(browser.new_context(**options))  # type: ignore[arg-type]
         page = contexts[-1].new_page()
         prepare(page)
@@ -185,7 +187,10 @@ def paste(repl: Repl, text: str) -> None:
 
 
 def test_a_pasted_block_runs_as_one(repl: Repl) -> None:
-    paste(repl, "def double(x):\n    return 2 * x\n\ntotal = 0\nfor k in range(4):\n    total += double(k)\n\ntotal")
+    paste(
+        repl,
+        "def double(x):\n    return 2 * x\n\ntotal = 0\nfor k in range(4):\n    total += double(k)\n\ntotal",
+    )
     repl.prompt.press("Enter")
     expect(repl.entry().locator(".value")).to_have_text("12\n")
     assert "def double" in repl.entry().locator(".entry-source").inner_text()
@@ -253,7 +258,9 @@ def test_control_c_stops_a_busy_loop_and_the_names_stay(repl: Repl) -> None:
 
 
 def test_the_stop_button_ends_a_wait_and_the_code_can_catch_it(repl: Repl) -> None:
-    repl.start("import asyncio\ntry:\n    await asyncio.sleep(1000)\nexcept KeyboardInterrupt:\n    print('tidied up')")
+    repl.start(
+        "import asyncio\ntry:\n    await asyncio.sleep(1000)\nexcept KeyboardInterrupt:\n    print('tidied up')"
+    )
     repl.page.click("#stop")
     expect(repl.entry().locator(".out")).to_have_text("tidied up\n", timeout=5_000)
     repl.wait_ready()
@@ -337,7 +344,9 @@ def test_the_page_is_isolated_and_takes_nothing_from_elsewhere(open_page: Callab
     origin = repl.page.evaluate("location.origin") + SUB_PATH
     assert [url for url in asked if not url.startswith(origin)] == []
     # The policy is in force: an inline script does not run.
-    repl.page.evaluate("document.head.append(Object.assign(document.createElement('script'), {text: 'window.ran = 1'}))")
+    repl.page.evaluate(
+        "document.head.append(Object.assign(document.createElement('script'), {text: 'window.ran = 1'}))"
+    )
     assert repl.page.evaluate("window.ran") is None
 
 
@@ -388,19 +397,27 @@ def test_where_webgpu_is_missing_it_says_so_and_trains_on_numpy(
         assert "accuracy" in repl.entry().locator(".out").inner_text()
 
 
+def places(page: Page) -> list[list[float]]:
+    """Where the things stand that nothing may push about, from the top of the page."""
+    return page.evaluate(
+        """() => ['prompt', 'plot', 'example', 'legend'].map(id => {
+            const {x, y, width, height} = document.getElementById(id).getBoundingClientRect();
+            return [x + scrollX, y + scrollY, width, height];
+        })"""
+    )
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("width", "height"), [(360, 740), (1280, 800)], ids=["phone", "desktop"])
 def test_it_fits_the_screen_and_nothing_jumps(
     open_page: Callable[..., Repl], scheme: str, width: int, height: int
 ) -> None:
     repl = open_page(ready=False, viewport={"width": width, "height": height}, color_scheme=scheme)
-    places = repl.page.locator("#prompt, #plot, #example")
-    expect(places).to_have_count(3)
-    before = [place.bounding_box() for place in places.all()]
+    before = places(repl.page)
     repl.wait_ready(START)
     repl.run("for i in range(50):\n    plot(i)")
     assert repl.page.evaluate("document.documentElement.scrollWidth") <= width
-    assert [place.bounding_box() for place in places.all()] == before
+    assert places(repl.page) == before
     background = repl.page.evaluate("getComputedStyle(document.body).backgroundColor")
     brightness = sum(int(part) for part in re.findall(r"\d+", background)[:3])
     assert (brightness > 384) == (scheme == "light")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import builtins
+import io
 import json
 import linecache
 import sys
@@ -45,9 +46,7 @@ class PageConsole(PyodideConsole):
         self._task: asyncio.Task[dict[str, str]] | None = None
         self._interrupted = False
         builtins.input = _no_input  # type: ignore[assignment]
-        # Every write goes out at once: a dot printed without a newline in a busy loop must be seen.
-        for stream in (sys.stdout, sys.stderr):
-            stream.reconfigure(line_buffering=True, write_through=True)  # type: ignore[union-attr]
+        sys.stdout, sys.stderr = _unbuffered(1), _unbuffered(2)
 
     async def run_input(self, source: str, force: bool = False) -> str:
         """Run one input and return a JSON object: `status` and, by status, `text`.
@@ -151,6 +150,12 @@ def could_go_on(source: str) -> bool:
     except SyntaxError:
         return False
     return bool(statements) and isinstance(getattr(statements[-1], "body", None), list)
+
+
+def _unbuffered(descriptor: int) -> io.TextIOWrapper:
+    """A text stream whose every write goes out at once, so that a dot printed in a busy loop is seen."""
+    raw = open(descriptor, "wb", buffering=0, closefd=False)  # noqa: SIM115  open as long as Python runs
+    return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)  # type: ignore[arg-type]
 
 
 def _no_input(prompt: object = "") -> NoReturn:

@@ -1,0 +1,359 @@
+"""The user's door: from a module, a loss function and an optimizer to a training step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tensorgrad.backend import Built, open_backend
+from tensorgrad.callsite import call_site
+from tensorgrad.autodiff import append_grad
+from tensorgrad.dtypes import i32
+from tensorgrad.errors import InputError, TraceError
+from tensorgrad.graph import Graph, Value
+from tensorgrad.nn.module import Module
+from tensorgrad.nn.state import IncompatibleKeys
+from tensorgrad.ops import add, isfinite, reshape, stop_gradient, where
+from tensorgrad.optim.optimizer import LearningRate, Optimizer
+from tensorgrad.passes import optimize
+from tensorgrad.predict import Predictor
+from tensorgrad.state import STEPS, State
+from tensorgrad.structure import Structure
+from tensorgrad.tensor import Tensor
+from tensorgrad.trace import state_input, tensor_input, trace_into, update_state
+
+CAPTURE = "capture "
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What a step gives.
+
+    Attributes:
+        loss: as a Python float; NaN or infinite if the step changed nothing because of it.
+        captures: what `tg.capture` marked, by name.
+    """
+
+    loss: float
+    captures: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+async def compile(
+    model: Module,
+    loss_fn: Callable[..., Tensor],
+    optimizer: Optimizer,
+    inputs: Any,
+    *,
+    state: State | None = None,
+    device: Any = None,
+    seed: int | None = None,
+    keep_grads: bool = False,
+    snapshot_every: int | None = None,
+) -> Train:
+    """Traces a training step, differentiates it, and compiles it for a device.
+
+    Args:
+        model: the module; its parameters' values are where training starts.
+        loss_fn: `loss_fn(model, **inputs)` (or `*inputs`, for a tuple) returns the loss, a float scalar.
+        optimizer: such as `optim.AdamW(1e-3)`.
+        inputs: a mapping or tuple of specs, `{"x": tg.f32[64, 784], "y": tg.i32[64]}`, nested at will.
+        state: another training's `state`, to train the same module with a second loss.
+        device: `"webgpu"`, `"numpy"`, `"interpret"`, a GPUDevice; None takes WebGPU where there is an adapter.
+        seed: of dropout and other random numbers; None draws one (`train.state.seed` tells it).
+        keep_grads: let `train.gradients()` read the last step's gradients.
+        snapshot_every: keep a copy of everything on the host each so many steps, from which
+            `train.restore()` goes on after the device was lost.
+
+    Raises:
+        ShapeError, DtypeError, TraceError: from tracing `loss_fn`, with the line that is at fault.
+        NoDeviceError, OutOfMemoryError, ShaderError: from the device.
+
+    >>> import asyncio
+    >>> import numpy as np
+    >>> import tensorgrad as tg
+    >>> from tensorgrad import nn, optim
+    >>> async def fit():
+    ...     model = nn.Linear(1, 1)
+    ...     loss_fn = lambda model, x, y: tg.mse_loss(model(x), y)
+    ...     train = await tg.compile(
+    ...         model, loss_fn, optim.SGD(0.1), {"x": tg.f32[8, 1], "y": tg.f32[8, 1]}, device="numpy"
+    ...     )
+    ...     x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(8, 1)
+    ...     for _ in range(200):
+    ...         result = await train.step(x=x, y=3 * x + 1)
+    ...     return round(result.loss, 4)
+    >>> asyncio.run(fit())
+    0.0
+    """
+    structure = Structure(inputs)
+    if not structure.is_concrete:
+        raise InputError("a training step needs every size; None is for attach and compile_forward", call_site())
+    if not isinstance(optimizer, Optimizer):
+        raise InputError(f"expected an optimizer such as optim.AdamW(1e-3), got {optimizer!r}", call_site())
+    if state is not None and state.module is not model:
+        raise InputError("the given state belongs to another module", call_site())
+    state = state or State(model, await open_backend(device), seed)
+    graph = trace_step(model, loss_fn, optimizer, structure, state)
+    train = Train(state, optimizer, structure, graph, keep_grads, snapshot_every)
+    await train._build()
+    return train
+
+
+def trace_step(
+    model: Module, loss_fn: Callable[..., Tensor], optimizer: Optimizer, structure: Structure, state: State
+) -> Graph:
+    """The optimized graph of one training step: forward, gradients, updates."""
+    graph = Graph()
+
+    def step() -> None:
+        leaves = {name: tensor_input(name, spec.shape, spec.dtype) for name, spec in structure.leaves.items()}
+        args, kwargs = structure.arguments(leaves)
+        loss = loss_fn(model, *args, **kwargs)
+        _check_loss(loss)
+        trainable = state.trainable
+        params = {n: Tensor(graph, v) for n, v in graph.names_by_role("param").items() if n in trainable}
+        if not params:
+            raise TraceError("the loss uses no parameter of the model that may be trained", call_site())
+        loss = reshape(loss, ())
+        grads = dict(zip(params, append_grad(loss, list(params.values())), strict=True))
+        graph.grads.update({name: grad.value for name, grad in grads.items()})
+        optimizer.update(params, grads, loss)
+        steps = state_input(f"{optimizer.prefix}.steps", (), i32)
+        update_state(steps, where(isfinite(loss), add(steps, 1), steps))
+        # what the host reads needs a buffer that no update overwrites
+        graph.outputs.append(stop_gradient(loss).value if graph.leaf_name(loss.value) else loss.value)
+        for name, value in graph.captures.items():
+            if graph.leaf_name(value):
+                graph.captures[name] = stop_gradient(Tensor(graph, value)).value
+
+    trace_into(graph, step, training=True, names=state.names)
+    return optimize(graph)
+
+
+def _check_loss(loss: Any) -> None:
+    if not isinstance(loss, Tensor):
+        raise TraceError(f"the loss function must return a Tensor, got {type(loss).__name__}", call_site())
+    if loss.size != 1 or not loss.dtype.is_float:
+        raise TraceError(
+            f"the loss must be one floating-point number, got {loss.type}; mean() or sum() it", loss.site or call_site()
+        )
+
+
+class Train:
+    """A compiled training step. Made by `tg.compile`.
+
+    Attributes:
+        state: parameters, optimizer state and counters; give it to another `tg.compile` to share them.
+        optimizer: its hyper-parameters; `set_lr` changes the learning rate.
+        inputs: the structure of a step's inputs.
+        graph: the optimized graph of the step.
+        snapshot: the last host copy that `snapshot_every` made.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        optimizer: Optimizer,
+        inputs: Structure,
+        graph: Graph,
+        keep_grads: bool,
+        snapshot_every: int | None,
+    ) -> None:
+        self.state, self.optimizer, self.inputs, self.graph = state, optimizer, inputs, graph
+        self.snapshot: dict[str, Any] | None = None
+        self._keep_grads, self._snapshot_every = keep_grads, snapshot_every
+        self._row = state.row(graph)
+        self._floats = self._row.view(np.float32)
+        self._names = ("loss", *(CAPTURE + name for name in graph.captures))
+        self._uncertain = False
+        self._built: Built | None = None
+
+    async def _build(self) -> None:
+        outputs: dict[str, Value] = {"loss": self.graph.outputs[0]}
+        outputs |= {CAPTURE + name: value for name, value in self.graph.captures.items()}
+        state = self.state
+        async with state.turns:
+            self._built = await state.backend.build(self.graph, outputs, state.store, not state.placed)
+            await state.place(self._built)
+
+    @property
+    def built(self) -> Built:
+        assert self._built is not None
+        return self._built
+
+    # -- steps ---------------------------------------------------------------------------------
+
+    async def step(self, *args: Any, **kwargs: Any) -> StepResult:
+        """Runs one training step and reads its loss.
+
+        Args:
+            args, kwargs: the inputs in the structure given to `tg.compile`, or as keywords.
+
+        Raises:
+            InputError: names, shapes, dtypes or ranges that do not fit; nothing was changed.
+            DeviceLostError: the device is gone; `restore` goes on from the last snapshot.
+
+        A loss that is not finite leaves parameters, optimizer state and step count as they were.
+        """
+        inputs = self.inputs.flatten(args, kwargs)
+        async with self.state.turns:
+            await self._prepare(inputs)
+            executor = self.built.executor
+            if len(self._names) == 1:
+                result = StepResult(await self._whole(executor.step(inputs)))
+            else:
+                found = await self._whole(executor.run(inputs, self._names))
+                captures = {name.removeprefix(CAPTURE): found[name] for name in self._names[1:]}
+                result = StepResult(float(found["loss"]), captures)
+            self._count(np.isfinite(result.loss))
+        await self._maybe_snapshot()
+        return result
+
+    async def submit(self, *args: Any, **kwargs: Any) -> None:
+        """Queues one training step and returns; waits only while 3 are in flight. `losses` reads them."""
+        inputs = self.inputs.flatten(args, kwargs)
+        async with self.state.turns:
+            await self._prepare(inputs)
+            await self._whole(self.built.executor.submit(inputs))
+            self._count(True)
+        await self._maybe_snapshot()
+
+    async def losses(self) -> np.ndarray:
+        """The losses of the steps queued since the last call, oldest first; the device keeps 1,024."""
+        async with self.state.turns:
+            losses = await self.built.executor.losses()
+            if not np.isfinite(losses).all():
+                await self.state.recount()
+            return losses
+
+    async def _prepare(self, inputs: dict[str, Any]) -> None:
+        if self._uncertain:
+            await self.state.recount()
+            self._uncertain = False
+        if "step" not in self.graph.leaves:
+            return
+        self._row[1] = self.state.calls % 2**32
+        self._row[0] = self.state.seed
+        for name, number in self.optimizer.scalars(self.state.steps + 1).items():
+            slot = self.graph.slots.get(name)
+            if slot is not None:
+                self._floats[slot] = number
+        inputs["step"] = self._row
+
+    async def _whole(self, run: Any) -> Any:
+        """Awaits a step; where that is cut short, the device knows whether the step was made."""
+        try:
+            return await run
+        except InputError:
+            raise
+        except BaseException:
+            self._uncertain = True
+            raise
+
+    def _count(self, finite: bool) -> None:
+        self.state.calls += 1
+        self.state.steps += bool(finite)
+
+    # -- learning rate, gradients, snapshots ------------------------------------------------------
+
+    def set_lr(self, lr: LearningRate) -> None:
+        """The learning rate (a number or a schedule) from the next step on; nothing is compiled again."""
+        self.optimizer.lr = lr
+
+    async def gradients(self) -> dict[str, np.ndarray]:
+        """The last step's gradients by parameter name.
+
+        Raises:
+            InputError: without `keep_grads=True`.
+        """
+        if not self._keep_grads:
+            raise InputError("compile with keep_grads=True to read gradients", call_site())
+        async with self.state.turns:
+            return await self.built.executor.download_param_grads()
+
+    async def state_dict(self) -> dict[str, Any]:
+        """All that an exact resume needs; see `State.state_dict`."""
+        return await self.state.state_dict()
+
+    async def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
+        """Loads a state dict, or a model's weights alone; see `State.load_state_dict`."""
+        return await self.state.load_state_dict(state_dict, strict)
+
+    async def reset(self) -> None:
+        """Back to the start: initial weights, no optimizer state, no steps."""
+        await self.state.reset()
+
+    async def _maybe_snapshot(self) -> None:
+        every = self._snapshot_every
+        if every and self.state.calls % every == 0:
+            self.snapshot = await self.state.state_dict()
+
+    async def restore(self, device: Any = None) -> None:
+        """Goes on after a lost device: compiles for a new one and loads the last snapshot.
+
+        Args:
+            device: as in `tg.compile`; by default the same kind as before.
+
+        Raises:
+            InputError: there is no snapshot (`snapshot_every` was not given, or no step was made since).
+        """
+        if self.snapshot is None:
+            raise InputError("there is no snapshot to restore; compile with snapshot_every=N", call_site())
+        old = self.state
+        backend = await open_backend(old.backend.name if device is None else device)
+        self.state = State(old.module, backend, old.seed)
+        await self._build()
+        await self.state.load_state_dict(self.snapshot)
+
+    # -- other programs on the same state ---------------------------------------------------------
+
+    async def attach(self, fn: Callable[..., Any], inputs: Any, *, training: bool = False) -> Predictor:
+        """Another function of the model on the same weights: a prediction, an accuracy.
+
+        Args:
+            fn: `fn(model, **inputs)`; returns a Tensor or a tuple, list or mapping of them.
+            inputs: specs; a None size takes any, at one compilation a size (the last 8 are kept).
+            training: what Dropout and its like see.
+
+        >>> import asyncio
+        >>> import numpy as np
+        >>> import tensorgrad as tg
+        >>> from tensorgrad import nn, optim
+        >>> async def predict():
+        ...     train = await tg.compile(
+        ...         nn.Linear(4, 2), lambda model, x: model(x).sum(), optim.SGD(0.1), {"x": tg.f32[1, 4]}, device="numpy"
+        ...     )
+        ...     fn = await train.attach(lambda model, x: tg.softmax(model(x)), {"x": tg.f32[None, 4]})
+        ...     return (await fn(x=np.ones((3, 4), np.float32))).shape
+        >>> asyncio.run(predict())
+        (3, 2)
+        """
+        return Predictor(self.state, fn, Structure(inputs), training)
+
+    def destroy(self) -> None:
+        """Frees what the step owns on the device; the state's tensors live on. Safe twice."""
+        self.built.executor.destroy()
+
+
+async def compile_forward(
+    model: Module,
+    fn: Callable[..., Any],
+    inputs: Any,
+    *,
+    state: State | None = None,
+    device: Any = None,
+    seed: int | None = None,
+) -> Predictor:
+    """Compiles a function of a model, without training it.
+
+    Args:
+        model: the module.
+        fn: `fn(model, **inputs)` (or `*inputs`); returns a Tensor or a tuple, list or mapping of them.
+        inputs: specs; a None size takes any.
+        state, device, seed: as in `tg.compile`.
+    """
+    state = state or State(model, await open_backend(device), seed)
+    return Predictor(state, fn, Structure(inputs), False)

@@ -1,0 +1,214 @@
+"""Initial values: PyTorch's functions, drawn from NumPy's generator.
+
+Each writes into a parameter (or an array) and returns it. All draw from one generator,
+which `manual_seed` restarts; a `generator` argument takes another.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import Literal, TypeVar
+
+import numpy as np
+
+from tensorgrad.errors import ShapeError
+from tensorgrad.nn.parameter import Parameter
+
+P = TypeVar("P", Parameter, np.ndarray)
+FanMode = Literal["fan_in", "fan_out"]
+
+
+class _Source:
+    """The generator of initial values, made on first use."""
+
+    seed: int | None = None
+    generator: np.random.Generator | None = None
+
+
+def manual_seed(seed: int) -> np.random.Generator:
+    """Restarts the generator of initial values, so that modules made from here on are the same every time.
+
+    >>> from tensorgrad import nn
+    >>> _ = nn.init.manual_seed(0)
+    >>> first = nn.Linear(2, 2).weight.numpy()
+    >>> _ = nn.init.manual_seed(0)
+    >>> bool((nn.Linear(2, 2).weight.numpy() == first).all())
+    True
+    """
+    _Source.seed = int(seed)
+    _Source.generator = np.random.default_rng(_Source.seed)
+    return _Source.generator
+
+
+def initial_seed() -> int:
+    """The seed of the generator of initial values; a random one unless `manual_seed` set it."""
+    if _Source.seed is None:
+        manual_seed(int(np.random.SeedSequence().generate_state(1)[0]))
+    assert _Source.seed is not None
+    return _Source.seed
+
+
+def default_generator() -> np.random.Generator:
+    """The generator of initial values."""
+    initial_seed()
+    assert _Source.generator is not None
+    return _Source.generator
+
+
+def _write(tensor: P, values: np.ndarray | float) -> P:
+    array = tensor.data if isinstance(tensor, Parameter) else tensor
+    array[...] = values
+    return tensor
+
+
+def _random(tensor: Parameter | np.ndarray, generator: np.random.Generator | None) -> tuple[np.random.Generator, tuple]:
+    return generator or default_generator(), tensor.shape
+
+
+def uniform_(tensor: P, a: float = 0.0, b: float = 1.0, generator: np.random.Generator | None = None) -> P:
+    """Uniform from `a` to `b`."""
+    source, shape = _random(tensor, generator)
+    return _write(tensor, source.uniform(a, b, shape))
+
+
+def normal_(tensor: P, mean: float = 0.0, std: float = 1.0, generator: np.random.Generator | None = None) -> P:
+    """Normal with a mean and a standard deviation."""
+    source, shape = _random(tensor, generator)
+    return _write(tensor, source.normal(mean, std, shape))
+
+
+def trunc_normal_(
+    tensor: P,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: np.random.Generator | None = None,
+) -> P:
+    """Normal, without what lies outside `a` to `b` (absolute bounds, not in deviations)."""
+    source, shape = _random(tensor, generator)
+    normal = NormalDist(mean, std)
+    # the inverse of the distribution function, on the part between the bounds
+    low, high = normal.cdf(a), normal.cdf(b)
+    tiny = 1e-16
+    points = np.clip(source.uniform(low, high, shape), tiny, 1 - tiny)
+    values = np.array([normal.inv_cdf(p) for p in points.reshape(-1).tolist()]).reshape(shape)
+    return _write(tensor, np.clip(values, a, b))
+
+
+def constant_(tensor: P, val: float) -> P:
+    """One number everywhere."""
+    return _write(tensor, val)
+
+
+def zeros_(tensor: P) -> P:
+    """Zeros."""
+    return _write(tensor, 0)
+
+
+def ones_(tensor: P) -> P:
+    """Ones."""
+    return _write(tensor, 1)
+
+
+def eye_(tensor: P) -> P:
+    """The identity matrix."""
+    if len(tensor.shape) != 2:
+        raise ShapeError(f"eye_ fills a matrix, got shape {list(tensor.shape)}")
+    return _write(tensor, np.eye(*tensor.shape))
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """The factor by which a nonlinearity's weights grow to keep the variance, PyTorch's table.
+
+    Args:
+        nonlinearity: `linear`, `sigmoid`, `tanh`, `relu`, `leaky_relu`, `selu` or a convolution's name.
+        param: the slope of leaky_relu below zero, 0.01 by default.
+    """
+    if nonlinearity == "linear" or nonlinearity.startswith("conv") or nonlinearity == "sigmoid":
+        return 1.0
+    if nonlinearity == "leaky_relu":
+        return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
+    gains = {"tanh": 5 / 3, "relu": math.sqrt(2), "selu": 0.75}
+    if nonlinearity not in gains:
+        raise ValueError(f"there is no gain for {nonlinearity!r}; known are linear, sigmoid, {', '.join(gains)}")
+    return gains[nonlinearity]
+
+
+def _fans(tensor: Parameter | np.ndarray) -> tuple[int, int]:
+    """How many inputs and outputs one element of a weight `[out, in, ...]` connects."""
+    shape = tensor.shape
+    if len(shape) < 2:
+        raise ShapeError(f"this initialisation needs a weight of two axes or more, got shape {list(shape)}")
+    field = math.prod(shape[2:])
+    return shape[1] * field, shape[0] * field
+
+
+def _scaled(fan: float, gain: float) -> float:
+    return gain / math.sqrt(fan) if fan else 0.0
+
+
+def xavier_uniform_(tensor: P, gain: float = 1.0, generator: np.random.Generator | None = None) -> P:
+    """Uniform within `gain * sqrt(6 / (fan_in + fan_out))`.
+
+    Source: Glorot and Bengio, Understanding the difficulty of training deep feedforward networks (2010).
+    """
+    bound = _scaled(sum(_fans(tensor)) / 6, gain)
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: P, gain: float = 1.0, generator: np.random.Generator | None = None) -> P:
+    """Normal with deviation `gain * sqrt(2 / (fan_in + fan_out))`."""
+    return normal_(tensor, 0.0, _scaled(sum(_fans(tensor)) / 2, gain), generator)
+
+
+def _kaiming_std(tensor: Parameter | np.ndarray, a: float, mode: FanMode, nonlinearity: str) -> float:
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"mode is 'fan_in' or 'fan_out', got {mode!r}")
+    return _scaled(_fans(tensor)[mode == "fan_out"], calculate_gain(nonlinearity, a))
+
+
+def kaiming_uniform_(
+    tensor: P,
+    a: float = 0.0,
+    mode: FanMode = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: np.random.Generator | None = None,
+) -> P:
+    """Uniform within `gain * sqrt(3 / fan)`.
+
+    Args:
+        a: the slope of leaky_relu below zero.
+        mode: which fan: `fan_in` keeps the variance forward, `fan_out` backward.
+        nonlinearity: what follows the layer; see `calculate_gain`.
+
+    Source: He et al., Delving deep into rectifiers (2015).
+    """
+    bound = math.sqrt(3) * _kaiming_std(tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: P,
+    a: float = 0.0,
+    mode: FanMode = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: np.random.Generator | None = None,
+) -> P:
+    """Normal with deviation `gain / sqrt(fan)`; arguments as `kaiming_uniform_`."""
+    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
+
+
+def orthogonal_(tensor: P, gain: float = 1.0, generator: np.random.Generator | None = None) -> P:
+    """Orthonormal rows or columns (whichever are fewer), times `gain`.
+
+    Source: Saxe, McClelland and Ganguli, Exact solutions to the nonlinear dynamics of learning (2013).
+    """
+    if len(tensor.shape) < 2:
+        raise ShapeError(f"orthogonal_ needs two axes or more, got shape {list(tensor.shape)}")
+    rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
+    source = generator or default_generator()
+    q, r = np.linalg.qr(source.normal(size=(max(rows, columns), min(rows, columns))))
+    q = q * np.where(np.diag(r) < 0, -1.0, 1.0)  # without the signs the choice would not be uniform
+    return _write(tensor, gain * (q if rows >= columns else q.T).reshape(tensor.shape))

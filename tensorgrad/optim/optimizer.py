@@ -1,0 +1,200 @@
+"""The base of optimizers: builders that append a training step's updates to the graph.
+
+An optimizer holds hyper-parameters, no arrays. Its state (momenta, averages) are leaves of
+the graph, which live on the device beside the parameters; numbers that change from step to
+step (learning rate, bias corrections) are computed here, on the host in float64, and read
+in the graph with `step_scalar`. All parameters of a group get the same expression, so that
+the compiler can compute them in one kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from tensorgrad import ops
+from tensorgrad.errors import InputError
+from tensorgrad.optim.clip import clip_grad_norm, clip_grad_value
+from tensorgrad.tensor import Tensor
+from tensorgrad.trace import state_input, update_state
+
+LearningRate = float | Callable[[int], float]
+"""A number, or a function of the number of steps that were made before (0 at the first)."""
+
+Which = str | Callable[[str], bool]
+"""The parameters of a group: a pattern such as `*.bias`, or a function of the name."""
+
+Groups = Sequence[tuple[Which, Mapping[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What the update of one parameter is given besides tensors.
+
+    Attributes:
+        hyper: the group's hyper-parameters by name.
+        scalars: the group's numbers of this step, as f32 scalars, by the names that `host` gave them.
+    """
+
+    hyper: Mapping[str, Any]
+    scalars: Mapping[str, Tensor]
+
+
+class Optimizer:
+    """The base of SGD, Adam and AdamW, and of optimizers of your own.
+
+    A subclass defines `rule`, and where it needs them `state` and `host`.
+
+    Args:
+        lr: the learning rate, a number or a schedule such as `optim.CosineAnnealingLR(1e-2, 1000)`.
+            It may be assigned between steps: `optimizer.lr = 1e-4`.
+        groups: pairs of (which parameters, hyper-parameters that differ for them), the first that
+            fits counts: `[("*.bias", {"weight_decay": 0.0})]`. Names are the module's,
+            `out.weight`; patterns are those of `fnmatch`.
+        clip_norm: scale the gradients down together where their norm is larger.
+        clip_value: cut each element of the gradients off at this size.
+        hyper: the subclass's own hyper-parameters.
+
+    >>> import tensorgrad as tg
+    >>> from tensorgrad import ops, optim
+    >>> class SignSGD(optim.Optimizer):
+    ...     def rule(self, param, grad, state, at):
+    ...         return param - ops.sign(grad) * at.scalars["lr"], {}
+    >>> SignSGD(1e-3).scalars(1)
+    {'optim.lr': 0.001}
+    """
+
+    prefix = "optim"
+    """Goes before the names of all states and step scalars; two optimizers on one state need two."""
+
+    def __init__(
+        self,
+        lr: LearningRate,
+        *,
+        groups: Groups = (),
+        clip_norm: float | None = None,
+        clip_value: float | None = None,
+        **hyper: Any,
+    ) -> None:
+        self.hyper: dict[str, Any] = {"lr": lr, **hyper}
+        self.groups = tuple((which, dict(changes)) for which, changes in groups)
+        self.clip_norm, self.clip_value = clip_norm, clip_value
+        for what, value in (("clip_norm", clip_norm), ("clip_value", clip_value)):
+            if value is not None and not value > 0:
+                raise InputError(f"{type(self).__name__}: {what} must be positive, got {value}")
+        for _, changes in self.groups:
+            if unknown := sorted(changes.keys() - self.hyper.keys()):
+                raise InputError(
+                    f"{type(self).__name__} has no hyper-parameter {unknown[0]!r}; it has {', '.join(self.hyper)}"
+                )
+        for index in range(len(self.groups) + 1):
+            self.check(self._hyper(index))
+
+    @property
+    def lr(self) -> LearningRate:
+        """The learning rate: a number or a schedule."""
+        return self.hyper["lr"]
+
+    @lr.setter
+    def lr(self, lr: LearningRate) -> None:
+        self.check({**self.hyper, "lr": lr})
+        self.hyper["lr"] = lr
+
+    def check(self, hyper: Mapping[str, Any]) -> None:
+        """Raises InputError for hyper-parameters that make no sense."""
+        if not callable(hyper["lr"]):
+            self._require("lr", hyper["lr"], hyper["lr"] >= 0, "0 or more")
+
+    def _require(self, name: str, value: Any, fits: bool, rule: str) -> None:
+        if not fits:
+            raise InputError(f"{type(self).__name__}: {name} must be {rule}, got {value}")
+
+    # -- for subclasses -----------------------------------------------------------------
+
+    def state(self, hyper: Mapping[str, Any]) -> Sequence[str]:
+        """The names of the arrays that it keeps for each parameter; they start at zero."""
+        return ()
+
+    def host(self, step: int, lr: float, hyper: Mapping[str, Any]) -> dict[str, float]:
+        """The numbers of a step that the rule reads, the first step being 1."""
+        return {"lr": lr}
+
+    def rule(
+        self, param: Tensor, grad: Tensor, state: Mapping[str, Tensor], at: Rule
+    ) -> tuple[Tensor, Mapping[str, Tensor]]:
+        """The parameter's next value, and its next state by name."""
+        raise NotImplementedError(f"{type(self).__name__} defines no rule")
+
+    # -- for the compiler -----------------------------------------------------------------
+
+    def scalars(self, step: int) -> dict[str, float]:
+        """The host numbers of a step, for `step_scalar`.
+
+        Args:
+            step: counted from 1.
+        """
+        numbers: dict[str, float] = {}
+        for index in range(len(self.groups) + 1):
+            hyper = self._hyper(index)
+            lr = hyper["lr"](step - 1) if callable(hyper["lr"]) else hyper["lr"]
+            host = self.host(step, float(lr), hyper)
+            numbers.update({self._scalar_name(index, name): float(value) for name, value in host.items()})
+        return numbers
+
+    def update(self, params: Mapping[str, Tensor], grads: Mapping[str, Tensor], loss: Tensor) -> None:
+        """Appends the updates of all parameters to the running trace.
+
+        Where the loss is NaN or infinite, parameters and states keep their values.
+
+        Args:
+            params: leaves by name.
+            grads: their gradients, by the same names.
+            loss: one element.
+        """
+        ok = ops.isfinite(ops.reshape(loss, ()))
+        grads = {name: grads[name] for name in params}
+        if self.clip_value is not None:
+            grads = clip_grad_value(grads, self.clip_value)
+        if self.clip_norm is not None:
+            grads = clip_grad_norm(grads, self.clip_norm)
+        rules: dict[int, Rule] = {}
+        for name, param in params.items():
+            index = self._group(name)
+            if index not in rules:
+                rules[index] = self._rule(index)
+            self._update(name, param, grads[name], rules[index], ok)
+
+    def _update(self, name: str, param: Tensor, grad: Tensor, at: Rule, ok: Tensor) -> None:
+        state = {
+            key: state_input(f"{self.prefix}.{key}.{name}", param.shape, param.dtype) for key in self.state(at.hyper)
+        }
+        new, new_state = self.rule(param, ops.cast(grad, param.dtype), state, at)
+        for key, old in state.items():
+            update_state(old, ops.where(ok, new_state[key], old))
+        update_state(param, ops.where(ok, new, param))
+
+    def _rule(self, index: int) -> Rule:
+        hyper = self._hyper(index)
+        # which numbers there are does not depend on the step
+        names = self.host(1, 0.0, hyper)
+        return Rule(hyper, {name: ops.step_scalar(self._scalar_name(index, name)) for name in names})
+
+    def _scalar_name(self, index: int, name: str) -> str:
+        return f"{self.prefix}.{name}" + (f".{index}" if index else "")
+
+    def _hyper(self, index: int) -> dict[str, Any]:
+        """The hyper-parameters of a group; 0 is that of all parameters without one."""
+        return {**self.hyper, **(self.groups[index - 1][1] if index else {})}
+
+    def _group(self, name: str) -> int:
+        for index, (which, _) in enumerate(self.groups, 1):
+            if fnmatchcase(name, which) if isinstance(which, str) else which(name):
+                return index
+        return 0
+
+    def __repr__(self) -> str:
+        options = {"groups": list(self.groups), "clip_norm": self.clip_norm, "clip_value": self.clip_value}
+        shown = {**self.hyper, **{key: value for key, value in options.items() if value}}
+        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in shown.items())})"

@@ -1,0 +1,141 @@
+"""Compiled functions without a training step: predictions on a state, one program a shape."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensorgrad.backend import Built
+from tensorgrad.callsite import call_site
+from tensorgrad.errors import TraceError
+from tensorgrad.graph import Graph, Value
+from tensorgrad.ops import stop_gradient
+from tensorgrad.passes import optimize
+from tensorgrad.state import State
+from tensorgrad.structure import Structure
+from tensorgrad.tensor import Tensor
+from tensorgrad.trace import tensor_input, trace_into
+
+CACHED = 8
+"""Programs that a function with open sizes keeps, the last used ones."""
+
+
+class Outputs(NamedTuple):
+    """A traced function's result: its form, with names where tensors were."""
+
+    form: Any
+    values: dict[str, Value]
+
+
+class _Program(NamedTuple):
+    built: Built
+    form: Any
+    row: np.ndarray
+
+
+class Predictor:
+    """A function of a model, compiled for each shape that it is called with. Made by `attach` and `compile_forward`.
+
+    Awaiting a call gives NumPy arrays in the form that the function returned its tensors in.
+    """
+
+    def __init__(self, state: State, fn: Callable[..., Any], inputs: Structure, training: bool) -> None:
+        self.state, self.fn, self.inputs, self.training = state, fn, inputs, training
+        self._programs: OrderedDict[tuple[tuple[int, ...], ...], _Program] = OrderedDict()
+
+    async def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the function on inputs in its structure, or as keywords.
+
+        Raises:
+            InputError: names, shapes, dtypes or ranges that do not fit.
+        """
+        inputs = self.inputs.flatten(args, kwargs)
+        shapes = self.inputs.shapes(inputs)
+        async with self.state.turns:
+            program = await self._program(shapes)
+            if "step" in program.built.graph.leaves:
+                program.row[0], program.row[1] = self.state.seed, self.state.calls % 2**32
+                self.state.calls += 1
+                inputs["step"] = program.row
+            found = await program.built.executor.run(inputs)
+        return fill(program.form, found)
+
+    async def _program(self, shapes: tuple[tuple[int, ...], ...]) -> _Program:
+        program = self._programs.get(shapes)
+        if program is None:
+            graph, outputs = self._trace(self.inputs.concrete(shapes))
+            state = self.state
+            built = await state.backend.build(graph, outputs.values, state.store, False)
+            await state.place(built)
+            program = self._programs[shapes] = _Program(built, outputs.form, state.row(graph))
+            if len(self._programs) > CACHED:
+                _, oldest = self._programs.popitem(last=False)
+                self._retire(oldest)
+        self._programs.move_to_end(shapes)
+        return program
+
+    def _retire(self, program: _Program) -> None:
+        """Frees a program; what it placed in the store is reached through another."""
+        last = next(reversed(self._programs.values())).built.executor
+        for name, executor in self.state.placed.items():
+            if executor is program.built.executor:
+                self.state.placed[name] = last
+        program.built.executor.destroy()
+
+    def _trace(self, structure: Structure) -> tuple[Graph, Outputs]:
+        graph = Graph()
+
+        def run() -> Outputs:
+            leaves = {n: tensor_input(n, spec.shape, spec.dtype) for n, spec in structure.leaves.items()}
+            args, kwargs = structure.arguments(leaves)
+            return collect(graph, self.fn(self.state.module, *args, **kwargs))
+
+        outputs = trace_into(graph, run, training=self.training, names=self.state.names)
+        graph.outputs.extend(outputs.values.values())
+        graph = optimize(graph)
+        return graph, Outputs(outputs.form, dict(zip(outputs.values, graph.outputs, strict=True)))
+
+    @property
+    def built(self) -> Built | None:
+        """The program that was used last."""
+        return next(reversed(self._programs.values())).built if self._programs else None
+
+
+def collect(graph: Graph, result: Any) -> Outputs:
+    """Names every tensor of a result; `fill` puts arrays in their places.
+
+    Raises:
+        TraceError: for anything but tensors in tuples, lists and mappings.
+    """
+    values: dict[str, Value] = {}
+
+    def visit(part: Any, path: str) -> Any:
+        if isinstance(part, Tensor):
+            name = path or "result"
+            # a leaf is returned through a buffer of its own
+            own = stop_gradient(part) if graph.leaf_name(part.value) else part
+            values[name] = own.value
+            return name
+        if isinstance(part, Mapping):
+            return {key: visit(child, f"{path}.{key}".lstrip(".")) for key, child in part.items()}
+        if isinstance(part, tuple | list):
+            children = [visit(child, f"{path}.{i}".lstrip(".")) for i, child in enumerate(part)]
+            return type(part)(*children) if hasattr(part, "_fields") else type(part)(children)
+        raise TraceError(
+            f"the function must return tensors (in tuples, lists or mappings), got {type(part).__name__}", call_site()
+        )
+
+    return Outputs(visit(result, ""), values)
+
+
+def fill(form: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """The form with each name replaced by its array."""
+    if isinstance(form, str):
+        return arrays[form]
+    if isinstance(form, Mapping):
+        return {key: fill(child, arrays) for key, child in form.items()}
+    children = [fill(child, arrays) for child in form]
+    return type(form)(*children) if hasattr(form, "_fields") else type(form)(children)

@@ -1,0 +1,55 @@
+"""Code generation: fused kernels become KernelSpecs, each by its template."""
+
+from __future__ import annotations
+
+from tensorgrad.device.base import Limits
+from tensorgrad.graph import Value
+from tensorgrad.lower.kernel import Kernel
+from tensorgrad.lower.lowering import Lowered
+from tensorgrad.plan import Binding, KernelSpec
+from tensorgrad.wgsl import matmul
+from tensorgrad.wgsl.module import Buffers
+from tensorgrad.wgsl.rows import map_kernel, row_kernel
+
+
+def generate(lowered: Lowered, limits: Limits) -> list[KernelSpec]:
+    """The WGSL of all kernels, in the order in which they run."""
+    return [_spec(lowered, kernel, limits) for kernel in lowered.kernels]
+
+
+def _spec(lowered: Lowered, kernel: Kernel, limits: Limits) -> KernelSpec:
+    name = label(lowered, kernel)
+    index = max(kernel.nodes, default=-1)
+    where = lowered.memory.where
+    if kernel.matmul:
+        source = matmul.generate(kernel, limits)
+        bindings = tuple(Binding(where[value], write) for value, write in source.bindings)
+        return KernelSpec(f"{source.name} {name}", index, source.wgsl, bindings, source.threads, source.workgroup_size)
+    buffers = _buffers(lowered, kernel)
+    wgsl, threads, size = row_kernel(kernel, buffers, limits) if kernel.kind == "row" else map_kernel(kernel, buffers)
+    arena = kernel.span * 4
+    bindings = tuple(
+        Binding(b, b in buffers.written, arena if arena and lowered.memory.plan.buffers[b].arena else 0)
+        for b in buffers.ids
+    )
+    return KernelSpec(f"{kernel.kind} {name}", index, wgsl, bindings, threads, size)
+
+
+def _buffers(lowered: Lowered, kernel: Kernel) -> Buffers:
+    """The buffers of a kernel's own stores and loads (a batch's first member's)."""
+    where = lowered.memory.where
+    own = Kernel(kernel.rows, kernel.cols, kernel.stores)
+    values = [*own.loads(), *own.writes]
+    ids = list(dict.fromkeys(where[v] for v in values))
+    types = {where[v]: lowered.graph.type(v).dtype for v in values}
+    names: dict[Value, str] = {v: f"b{ids.index(where[v])}" for v in values}
+    written = frozenset(where[v] for v in own.writes)
+    return Buffers(tuple(ids), tuple(types[b] for b in ids), written, names)
+
+
+def label(lowered: Lowered, kernel: Kernel) -> str:
+    """What a kernel computes, in a few words: its operations, reductions first, and how many tensors at once."""
+    nodes = [lowered.graph.nodes[i] for i in sorted(kernel.nodes)]
+    ops = list(dict.fromkeys(n.op for n in nodes if n.op != "matmul"))
+    text = "+".join(ops[:4]) + ("+..." if len(ops) > 4 else "")
+    return f"{text} x{len(kernel.batch)}" if kernel.batch else text

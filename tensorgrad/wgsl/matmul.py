@@ -1,0 +1,290 @@
+"""The matmul template: `out[b, m, n] = epilogue(sum over k of a(b, m, k) * b(b, k, n))` in WGSL.
+
+A workgroup computes a block of the result, a `Tile`. It moves blocks of both operands to workgroup
+memory, k-major; each thread multiplies a few rows by a few columns, all sums in registers; the
+operands' next blocks are read while the present ones are multiplied. How operands are read is
+`matmul_load`'s part, what is done with the sums `matmul_store`'s, the choice of a tile
+`matmul_tiles`'. On a CPU, where barriers are dear, `matmul_direct` does without workgroup memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from tensorgrad.device.base import Limits
+from tensorgrad.dtypes import bool_, f16
+from tensorgrad.graph import Value
+from tensorgrad.lower.expr import Expr
+from tensorgrad.lower.kernel import Kernel, Matmul
+from tensorgrad.plan import MAX_WORKGROUPS
+from tensorgrad.wgsl.expression import Body
+from tensorgrad.wgsl.matmul_access import affine
+from tensorgrad.wgsl.matmul_load import Side, loading
+from tensorgrad.wgsl.matmul_store import Layout, epilogue, lay_out
+from tensorgrad.wgsl.matmul_tiles import Tile, choose
+
+Place = Callable[[Value], Value]
+
+
+class Source(NamedTuple):
+    """A matmul kernel in WGSL.
+
+    Attributes:
+        name: the variant, `matmul 128x64x16 nt`.
+        wgsl: the text, entry point `main`.
+        threads: invocations in all.
+        workgroup_size: of one workgroup.
+        bindings: (value whose buffer it is, whether it is written) in the order of `@binding(i)`.
+    """
+
+    name: str
+    wgsl: str
+    threads: int
+    workgroup_size: int
+    bindings: tuple[tuple[Value, bool], ...]
+
+
+def transposition(inner: Matmul) -> str:
+    """`n` or `t` for each operand, as in BLAS: `nt` is rows times rows; `x` is an operand without a unit stride."""
+    letters = ""
+    for e, axis, along in ((inner.a, inner.m, inner.k), (inner.b, inner.k, inner.n)):
+        access = affine(e, (inner.batch, axis, along))
+        if access is None:
+            letters += "x"
+        else:
+            unit = {v for v in (axis, along) if any(c == 1 and d[1] == 1 for d, c in access.part(v).terms)}
+            letters += "n" if along in unit or along.size == 1 else "t" if axis in unit or axis.size == 1 else "x"
+    return letters
+
+
+def generate(kernel: Kernel, limits: Limits, place: Place | None = None, tile: Tile | None = None) -> Source:
+    """The WGSL of a matmul kernel whose result is not empty.
+
+    Args:
+        limits: of the device.
+        place: a value -> the value whose buffer holds it; by default what `kernel.inplace` says.
+        tile: what one workgroup computes; by default `choose` decides.
+    """
+    inner = kernel.matmul
+    assert inner and kernel.size
+    where = place or (lambda value: kernel.inplace.get(value, value))
+    tile = tile or choose(inner, limits)
+    if inner.k.size == 0:
+        tile = replace(tile, slices=1)
+    layout = lay_out(kernel, where)
+    writer = _Writer(kernel, inner, where, tile, layout)
+    blocks = -(-inner.m.size // tile.m) * -(-inner.n.size // tile.n) * inner.batch.size
+    return Source(
+        f"matmul {tile} {transposition(inner)}",
+        writer.shader(),
+        blocks * tile.threads,
+        tile.threads,
+        tuple((b.key, b.write) for b in layout.buffers),
+    )
+
+
+class _Writer:
+    """The text of one shader while it is put together."""
+
+    def __init__(self, kernel: Kernel, inner: Matmul, place: Place, tile: Tile, layout: Layout) -> None:
+        self.kernel, self.inner, self.place, self.tile, self.layout = kernel, inner, place, tile, layout
+        self.names = {b.key: f"buf{i}" for i, b in enumerate(layout.buffers)}
+        self.functions: dict[str, str] = {}
+
+    def shader(self) -> str:
+        finish = self._finish()
+        main = self._tiled()
+        half = any(b.dtype is f16 for b in self.layout.buffers)
+        lines = ["enable f16;"] if half else []
+        for i, b in enumerate(self.layout.buffers):
+            scalar = "u32" if b.dtype is bool_ else b.dtype.name
+            access = "read_write" if b.write else "read"
+            element = f"vec4<{scalar}>" if b.width == 4 else scalar
+            lines.append(f"@group(0) @binding({i}) var<storage, {access}> {self.names[b.key]}: array<{element}>;")
+        return "\n".join([*lines, *self.functions.values(), finish, main, ""])
+
+    def access(self, value: Value, index: str) -> str:
+        """A stored value's element."""
+        key = self.place(value)
+        name = self.names[key]
+        if self.layout[key].width == 1:
+            return f"{name}[{index}]"
+        return f"{name}[({index}) / 4u][({index}) % 4u]"
+
+    def _finish(self) -> str:
+        """The function that turns sums into results."""
+        vector = self.layout.vector
+        body = Body(self.access, self.functions, "f")
+        epilogue(self.kernel, self.layout, self.place, body, self.names)
+        column, acc = ("vn4", "vec4<f32>") if vector else ("vn", "f32")
+        return f"fn finish(vb: u32, vm: u32, {column}: u32, acc: {acc}) {{\n{body.text()}\n}}"
+
+    def _side(self, letter: str) -> Side:
+        inner, tile = self.inner, self.tile
+        left = letter == "a"
+        e, axis, extent = (inner.a, inner.m, tile.m) if left else (inner.b, inner.n, tile.n)
+        access = affine(e, (inner.batch, axis, inner.k))
+        vectors = access is not None and self.layout[self.place(access.value)].width == 4
+        start = 0 if left else tile.k * tile.m // 4
+        return Side(
+            letter, e, access, inner.batch, axis, inner.k, extent, tile.k, tile.threads, start, vectors, not left
+        )
+
+    def _element(self, side: Side) -> Callable[[str, str, str], str]:
+        """A function for an operand that is no plain load, declared on first use."""
+        name = f"{side.letter}_at"
+
+        def code(b: str, row: str, k: str) -> str:
+            if name not in self.functions:
+                body = Body(self.access, self.functions, "g")
+                for var, text in ((side.batch, "vb"), (side.axis, "row"), (side.k, "k")):
+                    body.bind(var, text)
+                result = body.value(side.expr)
+                self.functions[name] = (
+                    f"fn {name}(vb: u32, row: u32, k: u32) -> f32 {{\n{body.text()}\n  return f32({result});\n}}"
+                )
+            return f"{name}({b}, {row}, {k})"
+
+        return code
+
+    def _read(self, side: Side) -> Callable[[str], str]:
+        """Code of a plain load, in f32."""
+
+        def code(address: str) -> str:
+            access = side.access
+            assert access
+            if side.mode != "single":
+                text = f"{self.names[self.place(access.value)]}[{address}]"
+                return text if access.dtype is not f16 else f"vec4<f32>({text})"
+            text = self.access(access.value, address)
+            return text if access.dtype is not f16 else f"f32({text})"
+
+        return code
+
+    def _tiled(self) -> str:
+        tile, inner = self.tile, self.inner
+        a, b = self._side("a"), self._side("b")
+        left = loading(a, self._read(a), self._element(a))
+        right = loading(b, self._read(b), self._element(b))
+        fetch, put = left.fetch + right.fetch, left.put + right.put
+        steps = inner.k.size
+        lines = [*self._where(), *left.setup, *right.setup, *self._accumulators()]
+        if steps:
+            lines += ["var k0 = 0u;", *fetch]
+            loop = [*put, "workgroupBarrier();", f"k0 += {tile.k}u;"]
+            loop += [f"if (k0 < {steps}u) {{", *_indent(fetch), "}"]
+            loop += [*self._multiply(), f"if (k0 >= {steps}u) {{ break; }}", "workgroupBarrier();"]
+            lines += ["loop {", *_indent(loop), "}"]
+        lines += self._reduce() if tile.slices > 1 else []
+        lines += self._results()
+        storage = f"var<workgroup> tile: array<vec4<f32>, {tile.storage // 16}>;\n" if steps else ""
+        return (
+            f"{storage}\n@compute @workgroup_size({tile.threads})\n"
+            "fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lid: u32) {\n"
+            + "\n".join(_indent(lines))
+            + "\n}"
+        )
+
+    def _where(self) -> list[str]:
+        """Which block of the result this workgroup has, and which part of it this thread."""
+        tile, inner = self.tile, self.inner
+        rows, columns = -(-inner.m.size // tile.m), -(-inner.n.size // tile.n)
+        count = rows * columns * inner.batch.size
+        lines = [f"let block = group.x + group.y * {MAX_WORKGROUPS}u;"]
+        if count > MAX_WORKGROUPS:
+            lines.append(f"if (block >= {count}u) {{ return; }}")
+        lines += [
+            f"let vb = block / {rows * columns}u;",
+            f"let cell = block % {rows * columns}u;",
+            # neighbours in time share operands in the cache: blocks run down stripes of some rows of blocks
+            f"let stripe = cell / {STRIPE * columns}u * {STRIPE}u;",
+            f"let height = min({rows}u - stripe, {STRIPE}u);",
+            f"let inside = cell % {STRIPE * columns}u;",
+            f"let a0 = (stripe + inside % height) * {tile.m}u;",
+            f"let b0 = inside / height * {tile.n}u;",
+        ]
+        across, down = tile.n // tile.tn, tile.m // tile.tm
+        lines += [f"let tx = lid % {across}u;"]
+        if tile.slices > 1:
+            lines += [f"let ty = lid / {across}u % {down}u;", f"let slice = lid / {across * down}u;"]
+        else:
+            lines += [f"let ty = lid / {across}u;"]
+        return lines
+
+    def _accumulators(self) -> list[str]:
+        return [f"var c{i}_{j} = vec4<f32>();" for i in range(self.tile.tm) for j in range(self.tile.tn // 4)]
+
+    def _multiply(self) -> list[str]:
+        """All products of the tiles in workgroup memory."""
+        tile = self.tile
+        down, across = tile.m // tile.tm, tile.n // tile.tn
+        steps = tile.k // tile.slices
+        first = f"slice * {steps}u + kk" if tile.slices > 1 else "kk"
+        body = [f"let ka = ({first}) * {tile.m // 4}u + ty;"]
+        body += [f"let kb = ({first}) * {tile.n // 4}u + {tile.k * tile.m // 4}u + tx;"]
+        body += [f"let p{g} = tile[ka + {g * down}u];" for g in range(tile.tm // 4)]
+        body += [f"let q{j} = tile[kb + {j * across}u];" for j in range(tile.tn // 4)]
+        body += [
+            f"c{i}_{j} = fma(vec4<f32>(p{i // 4}.{'xyzw'[i % 4]}), q{j}, c{i}_{j});"
+            for i in range(tile.tm)
+            for j in range(tile.tn // 4)
+        ]
+        return [f"for (var kk = 0u; kk < {steps}u; kk++) {{", *_indent(body), "}"]
+
+    def _reduce(self) -> list[str]:
+        """Adds up the slices' sums, half of them to the other half until one is left."""
+        tile = self.tile
+        group = tile.m * tile.n // (tile.tm * tile.tn)
+        names = [f"c{i}_{j}" for i in range(tile.tm) for j in range(tile.tn // 4)]
+        lines = ["let own = ty * {}u + tx;".format(tile.n // tile.tn)]
+        half = tile.slices // 2
+        while half:
+            cell = f"({{}}) * {len(names) * group}u + {{}}u + own"
+            sends = [f"tile[{cell.format(f'slice - {half}u', v * group)}] = {n};" for v, n in enumerate(names)]
+            takes = [f"{n} += tile[{cell.format('slice', v * group)}];" for v, n in enumerate(names)]
+            lines += ["workgroupBarrier();", f"if (slice >= {half}u && slice < {2 * half}u) {{", *_indent(sends), "}"]
+            lines += ["workgroupBarrier();", f"if (slice < {half}u) {{", *_indent(takes), "}"]
+            half //= 2
+        return [*lines, "if (slice > 0u) { return; }"]
+
+    def _results(self) -> list[str]:
+        tile, inner = self.tile, self.inner
+        lines = []
+        down, across = tile.m // tile.tm, tile.n // tile.tn
+        for i in range(tile.tm):
+            row = f"a0 + (ty + {i // 4 * down}u) * 4u + {i % 4}u"
+            block = []
+            for j in range(tile.tn // 4):
+                column = f"b0 / 4u + tx + {j * across}u"
+                block += self._finish_four(f"m{i}", column, f"c{i}_{j}")
+            guard = inner.m.size % tile.m
+            lines += [f"let m{i} = {row};"]
+            lines += [f"if (m{i} < {inner.m.size}u) {{", *_indent(block), "}"] if guard else block
+        return lines
+
+    def _finish_four(self, row: str, column: str, acc: str) -> list[str]:
+        """Hands four sums of a row to `finish`, unless they lie outside."""
+        n = self.inner.n.size
+        if self.layout.vector:
+            call = f"finish(vb, {row}, {column}, {acc});"
+            return [f"if ({column} < {n // 4}u) {{ {call} }}" if n % self.tile.n else call]
+        lines = []
+        for i, c in enumerate("xyzw"):
+            at = f"({column}) * 4u + {i}u"
+            call = f"finish(vb, {row}, {at}, {acc}.{c});"
+            lines.append(f"if ({at} < {n}u) {{ {call} }}" if n % self.tile.n else call)
+        return lines
+
+
+STRIPE = 8
+"""Rows of blocks in a stripe."""
+
+
+def _indent(lines: list[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
+
+
+def expressions(kernel: Kernel) -> list[Expr]:
+    return list(kernel.expressions())

@@ -1,0 +1,223 @@
+"""Writes `pytorch.json`: what PyTorch computes, for the unit tests to compare with.
+
+    pip install torch==2.13.0 && python tests/reference/make_pytorch.py
+
+The tests read the file and do not need PyTorch. Numbers are f32, in their shortest form.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from operations import ROWS, Row, normal
+from torch import nn
+
+OUT = Path(__file__).with_name("pytorch.json")
+
+
+def plain(array: Any) -> Any:
+    """An array as JSON: nested lists of the shortest numbers that give the same f32."""
+    if isinstance(array, torch.Tensor):
+        array = array.detach().numpy()
+    array = np.asarray(array)
+    flat = [float(str(x)) if array.dtype.kind == "f" else int(x) for x in array.reshape(-1)]
+    return {"shape": list(array.shape), "dtype": str(array.dtype), "data": flat}
+
+
+# Operations ----------------------------------------------------------------------------
+
+
+def operation(row: Row) -> dict[str, Any]:
+    tensors = {}
+    for name, array in row.inputs.items():
+        tensor = torch.tensor(array.copy())
+        tensors[name] = tensor.long() if array.dtype.kind == "i" and name in "it" else tensor
+        tensors[name].requires_grad_(row.grad and array.dtype.kind == "f")
+    names = {**vars(torch), **vars(F), "torch": torch, "F": F, **tensors}
+    y = eval(row.torch or row.expr, names)
+    case = {"name": row.name, "expr": row.expr, "inputs": {n: plain(a) for n, a in row.inputs.items()}}
+    if row.grad:
+        weights = torch.cos(torch.arange(y.numel(), dtype=torch.float32)).reshape(y.shape)
+        (y * weights).sum().backward()
+        zero = {n: torch.zeros_like(t) for n, t in tensors.items()}
+        case["grads"] = {
+            n: plain(t.grad if t.grad is not None else zero[n]) for n, t in tensors.items() if t.requires_grad
+        }
+    return {**case, "y": plain(y)}
+
+
+# Optimizers ----------------------------------------------------------------------------
+
+OPTIMIZERS: list[tuple[str, dict[str, Any]]] = [
+    ("SGD", {"lr": 0.1}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.3}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True}),
+    ("SGD", {"lr": 0.1, "momentum": 0.5, "weight_decay": 0.1, "maximize": True}),
+    ("Adam", {}),
+    ("Adam", {"lr": 0.01, "betas": (0.5, 0.9), "eps": 0.01, "weight_decay": 0.1}),
+    ("Adam", {"lr": 0.01, "amsgrad": True}),
+    ("AdamW", {}),
+    ("AdamW", {"lr": 0.1, "weight_decay": 0.3, "amsgrad": True}),
+    ("AdamW", {"lr": 0.01, "betas": (0.0, 0.9), "maximize": True}),
+]
+
+
+def optimizer(
+    name: str, options: dict[str, Any], scale: float, clip: dict[str, float], steps: int = 6
+) -> dict[str, Any]:
+    shapes = {"w": (2, 3), "b": (3,)}
+    params = {n: nn.Parameter(torch.tensor(normal(*s, seed=7))) for n, s in shapes.items()}
+    start = {n: plain(p) for n, p in params.items()}
+    made = getattr(torch.optim, name)(params.values(), **options)
+    grads, after = [], []
+    for step in range(steps):
+        given = {n: normal(*s, seed=100 + step) * np.float32(scale * 2.0**-step) for n, s in shapes.items()}
+        for n, p in params.items():
+            p.grad = torch.tensor(given[n])
+        if "clip_norm" in clip:
+            nn.utils.clip_grad_norm_(params.values(), clip["clip_norm"])
+        if "clip_value" in clip:
+            nn.utils.clip_grad_value_(params.values(), clip["clip_value"])
+        made.step()
+        grads.append({n: plain(g) for n, g in given.items()})
+        after.append({n: plain(p) for n, p in params.items()})
+    return {"name": name, "options": {**options, **clip}, "start": start, "grads": grads, "params": after}
+
+
+def optimizers() -> list[dict[str, Any]]:
+    cases = [optimizer(name, options, scale, {}) for name, options in OPTIMIZERS for scale in (1.0, 1e-8)]
+    cases += [
+        optimizer("SGD", {"lr": 0.1}, 3.0, {"clip_norm": 1.0}),
+        optimizer("SGD", {"lr": 0.1}, 3.0, {"clip_value": 0.5}),
+    ]
+    return cases
+
+
+# Schedules -----------------------------------------------------------------------------
+
+SCHEDULES: list[tuple[str, dict[str, Any]]] = [
+    ("ConstantLR", {"factor": 0.25, "total_iters": 3}),
+    ("LinearLR", {"start_factor": 0.1, "end_factor": 0.8, "total_iters": 7}),
+    ("StepLR", {"step_size": 3, "gamma": 0.3}),
+    ("MultiStepLR", {"milestones": [2, 5], "gamma": 0.3}),
+    ("ExponentialLR", {"gamma": 0.9}),
+    ("CosineAnnealingLR", {"T_max": 12, "eta_min": 0.01}),
+    ("OneCycleLR", {"total_steps": 12}),
+    ("OneCycleLR", {"total_steps": 12, "pct_start": 0.5, "anneal_strategy": "linear", "div_factor": 10.0}),
+]
+
+
+def schedule(name: str, options: dict[str, Any], steps: int = 12) -> dict[str, Any]:
+    lr = 0.5
+    made = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=lr)
+    rate = {"max_lr": lr} if name == "OneCycleLR" else {}
+    ours = rate or {"lr": lr}
+    scheduler = getattr(torch.optim.lr_scheduler, name)(made, **rate, **options)
+    values = []
+    for step in range(steps):
+        values.append(made.param_groups[0]["lr"])
+        made.step()
+        if step + 1 < steps:
+            scheduler.step()
+    return {"name": name, "options": {**ours, **options}, "values": values}
+
+
+# Modules -------------------------------------------------------------------------------
+
+MODULES = {
+    "mlp": "nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3, bias=False))",
+    "norms": "nn.ModuleList([nn.LayerNorm(4), nn.LayerNorm((2, 3), bias=False), nn.LayerNorm(4, elementwise_affine=False)])",
+    "nested": "nn.ModuleDict({'b': nn.Sequential(nn.Embedding(5, 2), nn.Dropout(0.1)), 'a': nn.Linear(2, 2)})",
+    "parameters": "nn.ParameterList([nn.Parameter(nn.Linear(2, 3).weight), nn.Linear(2, 3).bias])",
+}
+
+FORWARDS = {
+    "linear": ("nn.Linear(4, 3)", normal(2, 5, 4)),
+    "mlp": (MODULES["mlp"], normal(6, 4)),
+    "gelu": (
+        "nn.Sequential(nn.Linear(4, 4), nn.GELU(), nn.LayerNorm(4), nn.SiLU(), nn.Flatten())",
+        normal(3, 2, 4),
+    ),
+    "activations": (
+        "nn.Sequential(nn.Tanh(), nn.Linear(4, 4), nn.Sigmoid(), nn.Softmax(dim=-1))",
+        normal(3, 4),
+    ),
+    "embedding": ("nn.Embedding(5, 3)", np.array([[0, 4, 4], [1, 0, 2]], np.int32)),
+    "padding": ("nn.Embedding(5, 3, padding_idx=-1)", np.array([4, 4, 1, 1, 0], np.int32)),
+}
+
+
+def forward(name: str, text: str, x: np.ndarray) -> dict[str, Any]:
+    module = eval(text)
+    with torch.no_grad():
+        for at, p in enumerate(module.parameters()):
+            p.copy_(torch.tensor(normal(*p.shape, seed=40 + at)))
+    y = module(torch.tensor(x))
+    (y * torch.cos(torch.arange(y.numel(), dtype=torch.float32)).reshape(y.shape)).sum().backward()
+    state = {n: plain(p) for n, p in module.state_dict().items()}
+    grads = {n: plain(p.grad) for n, p in module.named_parameters()}
+    return {"name": name, "module": text, "x": plain(x), "state": state, "y": plain(y), "grads": grads}
+
+
+def keys(name: str, text: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "module": text,
+        "keys": {n: list(t.shape) for n, t in eval(text).state_dict().items()},
+    }
+
+
+class Tied(nn.Module):
+    """A parameter under two names, a buffer of each kind, a child before the own parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(4, 3)
+        self.head = nn.Linear(3, 4, bias=False)
+        self.head.weight = self.embed.weight
+        self.scale = nn.Parameter(torch.ones(2))
+        self.register_buffer("mean", torch.zeros(3))
+        self.register_buffer("hidden", torch.zeros(1), persistent=False)
+
+
+def tied() -> dict[str, Any]:
+    module = Tied()
+    return {
+        "state": list(module.state_dict()),
+        "parameters": [name for name, _ in module.named_parameters()],
+        "buffers": [name for name, _ in module.named_buffers()],
+        "modules": [name for name, _ in module.named_modules()],
+    }
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    data = {
+        "torch": torch.__version__,
+        "operations": [operation(row) for row in ROWS],
+        "optimizers": optimizers(),
+        "schedules": [schedule(*row) for row in SCHEDULES],
+        "keys": [keys(*row) for row in MODULES.items()],
+        "forwards": [forward(name, *row) for name, row in FORWARDS.items()],
+        "tied": tied(),
+        "gains": {
+            n: nn.init.calculate_gain(n)
+            for n in ("linear", "conv2d", "sigmoid", "tanh", "relu", "leaky_relu", "selu")
+        },
+    }
+    parts = []
+    for key, value in data.items():
+        rows = value if isinstance(value, list) else None
+        text = "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]" if rows else json.dumps(value)
+        parts.append(f"{json.dumps(key)}: {text}")
+    OUT.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()
