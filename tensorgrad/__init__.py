@@ -22,8 +22,10 @@ from tensorgrad.ops import *  # noqa: F403
 from tensorgrad.ops import __all__ as _ops
 from tensorgrad.predict import Predictor
 from tensorgrad.runtime import Runtime, create_runtime
+from tensorgrad.sync import sync
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import capture, param_input, state_input, tensor_input, trace, trace_into, update_state
+from tensorgrad.transform import grad, jit, value_and_grad
 
 __version__ = "0.1.0"
 
@@ -55,16 +57,20 @@ __all__ = [
     "create_runtime",
     "f16",
     "f32",
+    "grad",
     "i32",
+    "jit",
     "nn",
     "ops",
     "optim",
     "param_input",
     "state_input",
+    "sync",
     "tensor_input",
     "trace",
     "trace_into",
     "u32",
     "update_state",
+    "value_and_grad",
     *_ops,
 ]

@@ -29,7 +29,7 @@ def append_grad(output: Tensor, wrt: Sequence[Tensor], seed: Tensor | None = Non
         One tensor for each of `wrt`, of its shape; zeros where the output does not depend on it.
 
     Raises:
-        ShapeError: an output of several elements without a seed.
+        ShapeError: an output of several elements without a seed, or a seed of another type.
         TraceError: an output or a target that is not of floats.
 
     >>> import tensorgrad as tg
@@ -47,6 +47,8 @@ def append_grad(output: Tensor, wrt: Sequence[Tensor], seed: Tensor | None = Non
         if output.size != 1:
             raise ShapeError(f"the gradient of {output.type} needs a scalar: sum() or mean() it first", call_site())
         seed = ones_like(output)
+    elif own(seed).type != output.type:
+        raise ShapeError(f"the seed is {seed.type}, but the output is {output.type}", call_site())
     grads: dict[Value, Tensor] = {output.value: seed}
     for node_id in _between(graph, {t.value.node for t in wrt}, output.value.node):
         node = graph.nodes[node_id]
@@ -64,13 +66,14 @@ def append_grad(output: Tensor, wrt: Sequence[Tensor], seed: Tensor | None = Non
 
 
 def _between(graph: Graph, sources: set[int], end: int) -> list[int]:
-    """The nodes on a way from a source to `end`, last first; the sources themselves have no rule to apply."""
-    reaches = set(sources)
+    """The nodes that pass a gradient on towards a source, last first; a source may lie before another."""
+    reaches, passing = set(sources), set[int]()
     for node in graph.nodes[: end + 1]:
         if any(v.node in reaches for v in node.inputs):
             reaches.add(node.id)
+            passing.add(node.id)
     needed = {end}
     for node in reversed(graph.nodes[: end + 1]):
         if node.id in needed:
             needed.update(v.node for v in node.inputs)
-    return sorted((reaches & needed) - sources, reverse=True)
+    return sorted(passing & needed, reverse=True)

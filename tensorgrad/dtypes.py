@@ -23,9 +23,9 @@ Kind = Literal["b", "u", "i", "f"]
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DType:
-    """An element type.
+    """An element type. There is one object of each, so they compare by identity.
 
     Attributes:
         name: how it prints, `f32`.

@@ -45,6 +45,8 @@ class TensorType(NamedTuple):
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
 
+    __repr__ = __str__
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -63,6 +65,8 @@ class Node:
 
     @property
     def values(self) -> tuple[Value, ...]:
+        if len(self.types) == 1:
+            return (Value(self.id),)
         return tuple(Value(self.id, i) for i in range(len(self.types)))
 
     def __str__(self) -> str:

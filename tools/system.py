@@ -23,9 +23,7 @@ CHROMIUM_NAMES = (
 def main() -> None:
     """Install or name what is missing; stop where it cannot be had."""
     if sys.version_info < (3, 11):  # noqa: UP036  (any Python may start this)
-        sys.exit(
-            f"error: Python 3.11 or newer is needed, not {sys.version.split()[0]}: make PYTHON=python3.12 ..."
-        )
+        sys.exit(f"error: Python 3.11 or newer is needed, not {sys.version.split()[0]}: make PYTHON=python3.12 ...")
     packages = missing()
     if not packages:
         return

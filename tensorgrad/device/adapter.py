@@ -40,7 +40,7 @@ async def request_js_device(power_preference: str, features: Iterable[str]) -> t
         )
     wanted = [name for name in dict.fromkeys((*WANTED_FEATURES, *features)) if adapter.features.has(name)]
     limits = {name: getattr(adapter.limits, name) for name in WANTED_LIMITS}
-    from pyodide.ffi import JsException  # pyright: ignore[reportMissingImports]
+    from pyodide.ffi import JsException
 
     try:
         device = await adapter.requestDevice(
@@ -53,11 +53,10 @@ async def request_js_device(power_preference: str, features: Iterable[str]) -> t
 
 def _navigator_gpu() -> Any:
     try:
-        import js  # pyright: ignore[reportMissingImports]
+        import js
     except ImportError:
         raise NoDeviceError(
-            "there is no WebGPU here: this Python does not run in a browser. Use device='numpy', or run "
-            "in a page"
+            "there is no WebGPU here: this Python does not run in a browser. Use device='numpy', or run in a page"
         ) from None
     gpu = getattr(getattr(js, "navigator", None), "gpu", None)
     if gpu:
@@ -75,8 +74,8 @@ def _navigator_gpu() -> Any:
 
 def _object(value: dict[str, Any]) -> Any:
     """A dict as a plain JavaScript object."""
-    import js  # pyright: ignore[reportMissingImports]
-    from pyodide.ffi import to_js  # pyright: ignore[reportMissingImports]
+    import js
+    from pyodide.ffi import to_js
 
     return to_js(value, dict_converter=js.Object.fromEntries)
 
@@ -85,11 +84,11 @@ def _object(value: dict[str, Any]) -> Any:
 def load_helper() -> Any:
     """The exports of replay.js: the module that the page registered, or else the file's text, evaluated."""
     try:
-        import tensorgrad_replay  # pyright: ignore[reportMissingImports]
+        import tensorgrad_replay
 
         return tensorgrad_replay
     except ImportError:
-        from pyodide.code import run_js  # pyright: ignore[reportMissingImports]
+        from pyodide.code import run_js
 
         text = Path(__file__).with_name("replay.js").read_text(encoding="utf-8")
         return run_js("(() => {" + text.replace("\nexport {", "\nreturn {") + "})()")

@@ -209,9 +209,7 @@ class Executor(Protocol):
         """Run one step and return its loss."""
         ...
 
-    async def run(
-        self, inputs: Mapping[str, Any], read: Sequence[str] | None = None
-    ) -> dict[str, np.ndarray]:
+    async def run(self, inputs: Mapping[str, Any], read: Sequence[str] | None = None) -> dict[str, np.ndarray]:
         """Run one step and return outputs (all, or those of `read`) by name."""
         ...
 

@@ -46,8 +46,7 @@ def as_array(what: str, value: Any, shape: Shape, dtype: DType) -> np.ndarray:
     if dtype.kind in "iu" and array.dtype.kind in "iu":
         return _fit(what, array, dtype)
     raise InputError(
-        f"{what} has dtype {array.dtype}, expected {dtype}{_show(shape)}; "
-        f"convert it with .astype({_numpy_name(dtype)})"
+        f"{what} has dtype {array.dtype}, expected {dtype}{_show(shape)}; convert it with .astype({_numpy_name(dtype)})"
     )
 
 
@@ -84,11 +83,7 @@ def check_names(what: str, given: Iterable[str], wanted: Iterable[str]) -> None:
     if given == wanted:
         return
     missing, extra = sorted(wanted - given), sorted(given - wanted, key=str)
-    parts = [
-        f"{kind} {what} {_names(names)}"
-        for kind, names in (("missing", missing), ("unknown", extra))
-        if names
-    ]
+    parts = [f"{kind} {what} {_names(names)}" for kind, names in (("missing", missing), ("unknown", extra)) if names]
     raise InputError(f"{' and '.join(parts)}; expected {_names(sorted(wanted)) or 'none'}")
 
 

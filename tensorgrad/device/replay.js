@@ -1,18 +1,15 @@
 // The library's only JavaScript: what has to happen on this side of Python's border.
 //
-// Python describes buffers and a recorded step once, as JSON; this file makes every GPU object then and
-// keeps it. A step is one call, `Program.replay`: it writes the inputs, encodes the recorded list in one
-// compute pass, submits once, and reports through `wake`, a Python function that is passed in once. So a
-// step makes no bind group, and nothing that Python would have to free.
-//
-// No promise here is left waiting on a lost device: see `Engine.settle`.
+// Python describes buffers and a recorded step once, as JSON; every GPU object is made then and kept. A step
+// is one call, `Program.replay`: it writes the inputs, encodes the recorded list in one compute pass, submits
+// once, and reports through `wake`, a Python function that is passed in once. So a step makes no bind group,
+// and nothing that Python would have to free. No promise waits for a lost device: see `Engine.settle`.
 
 const BUFFER = { mapRead: 0x1, copySrc: 0x4, copyDst: 0x8, storage: 0x80, queryResolve: 0x200 };
 const STORAGE = BUFFER.storage | BUFFER.copySrc | BUFFER.copyDst;
 const READBACK = BUFFER.mapRead | BUFFER.copyDst;
 const COMPUTE = 0x4, MAP_READ = 0x1;
-const RING = 1024, MAX_QUERIES = 4096;
-const OK = 0, LOST = 1, FAILED = 2, INTERRUPTED = 3;
+const RING = 1024, MAX_QUERIES = 4096, OK = 0, LOST = 1, FAILED = 2, AGAIN = 3;
 
 const engines = new WeakMap();
 
@@ -36,7 +33,7 @@ class Engine {
     this.lost = null;            // why the device is gone
     this.waiting = new Set();    // rejections of promises that the device still owes
     this.pumping = false;
-    this.channel = new MessageChannel();
+    (this.channel = new MessageChannel()).port1.start();
     this.nextId = 1;
     this.buffers = new Map();    // handle -> GPUBuffer
     this.layouts = new Map();    // 'rrw' -> its bind group and pipeline layouts
@@ -54,8 +51,8 @@ class Engine {
   /** Settles as `promise` does, or rejects at once when the device is lost. While it waits, `pump` keeps
    *  the browser's GPU process awake. (Promise.race would leave a reaction on `device.lost` each time.) */
   settle(promise) {
-    if (this.lost !== null) return Promise.reject(new Lost(this.lost));
     return new Promise((resolve, reject) => {
+      if (this.lost !== null) return void reject(new Lost(this.lost));
       this.waiting.add(reject);
       promise.then(resolve, async error => {
         await this.breathe();  // a lost device fails its promises a moment before it says that it is lost
@@ -81,7 +78,7 @@ class Engine {
   /** Lets other tasks in (`lost` among them). A timer would do, but browsers stretch those to 4 ms. */
   breathe() {
     return new Promise(resolve => {
-      this.channel.port1.onmessage = resolve;
+      this.channel.port1.addEventListener('message', resolve, { once: true });
       this.channel.port2.postMessage(null);
     });
   }
@@ -89,7 +86,7 @@ class Engine {
   /** Runs `make` in error scopes; resolves to the first error's message, or null. */
   async scoped(filters, make) {
     let thrown = null;
-    for (const filter of filters) this.device.pushErrorScope(filter);
+    filters.forEach(filter => this.device.pushErrorScope(filter));
     try { make(); } catch (error) { thrown = String(error); }
     const errors = await this.settle(Promise.all(filters.map(() => this.device.popErrorScope())));
     return thrown ?? errors.find(error => error)?.message ?? null;
@@ -102,34 +99,23 @@ class Engine {
   }
 
   free(ids) {
-    for (const id of ids) {
-      this.buffers.get(id)?.destroy();
-      this.buffers.delete(id);
-    }
+    for (const id of ids) { this.buffers.get(id)?.destroy(); this.buffers.delete(id); }
   }
 
   /** [[label, bytes], ...] -> {ids}, or {message} with none of them left. */
   async alloc(json) {
     const ids = [];
-    let message = 'the device was lost';
-    try {
-      message = await this.scoped(['validation', 'out-of-memory'],
-        () => { for (const [label, size] of JSON.parse(json)) ids.push(this.create(label, size)); });
-    } finally {
-      if (message !== null) this.free(ids);
-    }
-    return JSON.stringify(message === null ? { ids } : { message });
+    const message = await this.scoped(['validation', 'out-of-memory'],
+      () => { for (const [label, size] of JSON.parse(json)) ids.push(this.create(label, size)); });
+    if (message === null) return JSON.stringify({ ids });
+    this.free(ids);
+    return JSON.stringify({ message });
   }
-
-  freeAll(json) { this.free(JSON.parse(json)); }
 
   write(id, offset, array) {
     const bytes = array.getBuffer('u8');
-    try {
-      this.device.queue.writeBuffer(this.buffers.get(id), offset, bytes.data);
-    } finally {
-      bytes.release();
-    }
+    this.device.queue.writeBuffer(this.buffers.get(id), offset, bytes.data);
+    bytes.release();
   }
 
   /** [[handle, offset, bytes], ...] -> their bytes, one after the other. */
@@ -177,26 +163,23 @@ class Engine {
     });
   }
 
-  /** Why a shader did not compile: the compiler's messages, with the places in the source. */
-  async diagnose(code, error) {
+  /** [dispatch, message, [[line, column, type, text], ...]] of one whose shader did not compile. */
+  async diagnose(index, code, { message }) {
     const { messages } = await this.settle(this.device.createShaderModule({ code }).getCompilationInfo());
-    return { message: error.message, messages: messages.map(m => [m.lineNum, m.linePos, m.type, m.message]) };
+    return [index, message, messages.map(m => [m.lineNum, m.linePos, m.type, m.message])];
   }
 
-  /** A Program, or the JSON of what went wrong: {shaders: [[dispatch, {message, messages}], ...]} or {message}. */
+  /** A Program, or JSON of what went wrong: {shaders: [...]} from `diagnose`, or {message}. */
   async compile(json, staging, wake) {
     const spec = JSON.parse(json);
+    const code = d => spec.sources[d.source];
     let made;
-    const message = await this.scoped(['validation'], () => {
-      made = spec.dispatches.map(d => this.pipeline(d.label, d.access, spec.sources[d.source]));
-    });
+    const message = await this.scoped(['validation'],
+      () => { made = spec.dispatches.map(d => this.pipeline(d.label, d.access, code(d))); });
     const results = await this.settle(Promise.allSettled(made));
-    const bad = results.flatMap((result, i) => (result.status === 'rejected' ? [i] : []));
-    if (bad.length > 0) {
-      const shaders = await Promise.all(bad.map(async i =>
-        [i, await this.diagnose(spec.sources[spec.dispatches[i].source], results[i].reason)]));
-      return JSON.stringify({ shaders });
-    }
+    const shaders = await Promise.all(results.flatMap(({ reason }, i) => (
+      reason ? [this.diagnose(i, code(spec.dispatches[i]), reason)] : [])));
+    if (shaders.length > 0) return JSON.stringify({ shaders });
     const program = new Program(this, spec, results.map(result => result.value), staging, wake);
     // Encoding once without submitting makes the browser check every binding and copy now, not in a step.
     const invalid = message ?? await this.scoped(['validation'], () => program.prepare());
@@ -214,6 +197,7 @@ class Program {
     this.reads = [];                   // [{ranges, size}]
     this.landing = this.ring = 0;      // handles: where reads arrive, where losses wait
     this.turn = this.steps = 0;        // reads and steps so far
+    this.told = 0;                     // the last ticket that was answered
     this.unread = new Set();           // numbers of steps whose loss waits in the ring
     this.flying = [];                  // promises of submissions that nobody reads
   }
@@ -230,41 +214,34 @@ class Program {
     }));
     if (spec.loss) {
       this.ring = engine.create('tensorgrad losses', RING * 4, BUFFER.copySrc | BUFFER.copyDst);
-      this.prepareRead(JSON.stringify([spec.loss]));  // read 0 is the loss
+      this.prepareRead([spec.loss]);  // read 0 is the loss
     }
     this.encode(null, null);
   }
 
-  /** Registers a set of ranges that a step can return; the result is what `replay` is given. */
-  prepareRead(json) {
-    const ranges = JSON.parse(json);
-    return this.reads.push({ ranges, size: total(ranges) }) - 1;
-  }
+  /** Registers ranges that a step can return; the result is the `index` of `replay`. */
+  prepareRead(ranges) { return this.reads.push({ ranges, size: total(ranges) }) - 1; }
 
   /** The buffer that steps are read through, grown to `size` and free of any interrupted read. */
   readback(size) {
-    const { engine } = this;
-    let buffer = engine.buffers.get(this.landing);
-    if (!buffer || buffer.size < size) {
-      engine.free([this.landing]);
-      this.landing = engine.create('tensorgrad readback', Math.max(size, 256), READBACK);
-      buffer = engine.buffers.get(this.landing);
-    } else if (buffer.mapState !== 'unmapped') {
-      buffer.unmap();
+    const { engine } = this, buffer = engine.buffers.get(this.landing);
+    if (buffer?.size >= size) {
+      if (buffer.mapState !== 'unmapped') buffer.unmap();
+      return buffer;
     }
-    return buffer;
+    engine.free([this.landing]);
+    this.landing = engine.create('tensorgrad readback', Math.max(size, 256), READBACK);
+    return engine.buffers.get(this.landing);
   }
 
   upload() {
-    const { queue } = this.engine.device, { buffers } = this.engine;
-    if (this.spec.uploads.length === 0) return;
-    if (!this.memory || this.memory.data.byteLength === 0) {  // Python's heap has grown: its views are void
+    const { engine: { device: { queue }, buffers } } = this;
+    if (!this.memory?.data.byteLength) {  // not yet, or Python's heap has grown, which voids its views
       this.memory?.release();
       this.memory = this.staging.getBuffer('u8');
     }
-    const { data } = this.memory;
     for (const [start, [id, offset, size]] of this.spec.uploads) {
-      queue.writeBuffer(buffers.get(id), offset, data, start, size);
+      queue.writeBuffer(buffers.get(id), offset, this.memory.data, start, size);
     }
   }
 
@@ -288,17 +265,15 @@ class Program {
 
   /** The step's command buffers: one, unless the recording asks for chunks. */
   encode(read, landing) {
-    const { engine: { device }, list, label } = this, commands = [], size = this.spec.chunk || Infinity;
-    let encoder = device.createCommandEncoder({ label });
-    for (let from = 0; from < list.length; from += size) {
-      if (from > 0) {
-        commands.push(encoder.finish());
-        encoder = device.createCommandEncoder({ label });
-      }
+    const { engine, list, label } = this, commands = [], size = this.spec.chunk || list.length || 1;
+    let encoder, from = 0;
+    do {
+      if (from > 0) commands.push(encoder.finish());
+      encoder = engine.device.createCommandEncoder({ label });
       this.pass(encoder, from, Math.min(from + size, list.length), { label });
-    }
+    } while ((from += size) < list.length);
     this.copies(encoder);
-    if (read) this.engine.copyOut(encoder, read.ranges, landing);
+    if (read) engine.copyOut(encoder, read.ranges, landing);
     commands.push(encoder.finish());
     return commands;
   }
@@ -315,10 +290,8 @@ class Program {
   }
 
   countStep() {
-    if (this.spec.loss) {
-      this.unread.add(this.steps);
-      if (this.unread.size > RING) this.unread.delete(this.unread.values().next().value);
-    }
+    if (this.spec.loss) this.unread.add(this.steps);
+    if (this.unread.size > RING) this.unread.delete(this.unread.values().next().value);
     return this.steps++;
   }
 
@@ -332,16 +305,14 @@ class Program {
     this.upload();
     for (const commands of this.encode(read, landing)) engine.device.queue.submit([commands]);
     const number = this.countStep();
-    if (read) this.answer(ticket, read, landing, withLoss ? number : -1);
-    else this.track();
+    if (read) {
+      this.answer(ticket, read, landing, withLoss ? number : -1);
+    } else {
+      const done = engine.device.queue.onSubmittedWorkDone();
+      this.flying.push(done);
+      done.catch(() => {}).then(() => this.flying.splice(this.flying.indexOf(done), 1));
+    }
     return this.flying.length;
-  }
-
-  track() {
-    const done = this.engine.device.queue.onSubmittedWorkDone();
-    const land = () => { const i = this.flying.indexOf(done); if (i >= 0) this.flying.splice(i, 1); };
-    this.flying.push(done);
-    done.then(land, land);
   }
 
   /** Tells Python when a submission of those under way has finished. */
@@ -352,7 +323,8 @@ class Program {
 
   async answer(ticket, { size }, landing, number) {
     const turn = ++this.turn;
-    const error = await this.engine.settle(landing.mapAsync(MAP_READ, 0, Math.max(size, 4))).then(() => null, e => e);
+    const map = this.engine.settle(landing.mapAsync(MAP_READ, 0, Math.max(size, 4)));
+    const error = await map.then(() => null, reason => reason);
     if (turn !== this.turn) return;  // nobody awaited it any more, and a later step took the buffer
     if (error) return void this.tell(ticket, status(error), 0);
     let first = 0;
@@ -363,15 +335,15 @@ class Program {
     if (this.tell(ticket, OK, first)) this.unread.delete(number);
   }
 
-  /** True if somebody was still waiting for this ticket. */
+  /** True if somebody was still waiting for this ticket. A keyboard interrupt that strikes in `wake`, or in
+   *  the event loop before the woken task goes on, would leave that task asleep for ever: tell it again. */
   tell(ticket, status, value) {
-    try {
-      return this.wake(ticket, status, value);
-    } catch {  // a keyboard interrupt struck inside `wake`: it must not leave the caller waiting for ever
-      setTimeout(() => { try { this.wake(ticket, INTERRUPTED, 0); } catch { /* struck twice: gone */ } });
-      return false;
-    }
+    this.told = ticket;
+    setTimeout(() => { if (this.told === ticket) this.attempt(ticket, AGAIN, 0); }, 200);
+    return this.attempt(ticket, status, value);
   }
+
+  attempt(...answer) { try { return this.wake(...answer); } catch { return false; } }
 
   /** The bytes of a read that `wake` has reported. */
   fetch(index) {
@@ -383,46 +355,44 @@ class Program {
 
   /** Losses in the ring that nobody read, oldest first. `forget` follows when they have arrived. */
   async losses() {
-    const numbers = [...this.unread];
-    const ring = numbers.length ? new Uint32Array(await this.engine.read(`[[${this.ring}, 0, ${RING * 4}]]`)) : [];
-    this.taken = numbers;
-    return Uint32Array.from(numbers, number => ring[number % RING]).buffer;
+    const ring = new Uint32Array(await this.engine.read(`[[${this.ring}, 0, ${RING * 4}]]`));
+    this.taken = [...this.unread];
+    return Uint32Array.from(this.taken, number => ring[number % RING]).buffer;
   }
 
   forget() { for (const number of this.taken) this.unread.delete(number); }
 
   /** One step with a pass and two timestamps a dispatch: nanoseconds of each, in order. */
   async profile() {
-    const { engine } = this, { device } = engine, { list } = this, half = MAX_QUERIES / 2;
-    const sets = [], encoder = device.createCommandEncoder({ label: this.label });
-    const size = Math.max(list.length * 16, 16);  // two 64-bit times each; whole sets leave no gap between them
-    const resolved = engine.create('tensorgrad timestamps', size, BUFFER.queryResolve | BUFFER.copySrc);
+    const { engine, list } = this, { device } = engine, half = MAX_QUERIES / 2, sets = [];
+    const size = Math.max(list.length * 16, 16);  // two 64-bit times each; only the last set is not whole
+    const times = engine.create('tensorgrad timestamps', size, BUFFER.queryResolve | BUFFER.copySrc);
     try {
+      const encoder = device.createCommandEncoder({ label: this.label });
       this.upload();
-      list.forEach((_, i) => {
+      for (let i = 0; i < list.length; i++) {
         if (i % half === 0) sets.push(device.createQuerySet({ type: 'timestamp', count: MAX_QUERIES }));
-        const at = (i % half) * 2;
+        const querySet = sets.at(-1), at = (i % half) * 2;
         this.pass(encoder, i, i + 1, { timestampWrites: {
-          querySet: sets.at(-1), beginningOfPassWriteIndex: at, endOfPassWriteIndex: at + 1 } });
-      });
+          querySet, beginningOfPassWriteIndex: at, endOfPassWriteIndex: at + 1 } });
+      }
       sets.forEach((set, i) => encoder.resolveQuerySet(
-        set, 0, Math.min(list.length - i * half, half) * 2, engine.buffers.get(resolved), i * MAX_QUERIES * 8));
+        set, 0, Math.min(list.length - i * half, half) * 2, engine.buffers.get(times), i * MAX_QUERIES * 8));
       this.copies(encoder);
       device.queue.submit([encoder.finish()]);
       this.countStep();
-      const times = new BigInt64Array(await engine.read(JSON.stringify([[resolved, 0, size]])));
-      return Float64Array.from(list, (_, i) => Number(times[2 * i + 1] - times[2 * i])).buffer;
+      const at = new BigInt64Array(await engine.read(JSON.stringify([[times, 0, size]])));
+      return Float64Array.from(list, (_, i) => Math.max(0, Number(at[2 * i + 1] - at[2 * i]))).buffer;
     } finally {
       for (const set of sets) set.destroy();
-      engine.free([resolved]);
+      engine.free([times]);
     }
   }
 
   close() {
     this.memory?.release();
-    this.memory = null;
+    this.memory = this.told = null;
     this.engine.free([this.ring, this.landing]);
-    this.list = [];
   }
 }
 

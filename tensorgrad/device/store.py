@@ -216,9 +216,7 @@ def _fill(plan: BufferPlan, device: Any, placement: Placement, found: dict[int, 
             device.write(placement.slices[spec.id], to_bytes(array, spec.dtype, spec.nbytes))
 
 
-def record(
-    plan: BufferPlan, kernels: Sequence[KernelSpec], placement: Placement, chunk: int, label: str
-) -> Recording:
+def record(plan: BufferPlan, kernels: Sequence[KernelSpec], placement: Placement, chunk: int, label: str) -> Recording:
     """A plan's step with every buffer resolved to a range on the device."""
     return Recording(
         label=label,

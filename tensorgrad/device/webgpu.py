@@ -18,17 +18,16 @@ import numpy as np
 
 from tensorgrad.device.adapter import load_helper, read_limits, request_js_device
 from tensorgrad.device.base import MAX_IN_FLIGHT, Recording, Slice
-from tensorgrad.errors import DeviceLostError, OutOfMemoryError, ShaderError, TensorgradError
+from tensorgrad.device.reports import compile_error, out_of_memory, show_size
+from tensorgrad.errors import DeviceLostError, TensorgradError
 
-OK, LOST, FAILED, INTERRUPTED = range(4)  # as in replay.js
+OK, LOST, FAILED, AGAIN = range(4)  # as in replay.js
 
 READ_AT_ONCE = 256 * 2**20
 """Most bytes of one readback by `WebGPUDevice.read`; more is read in turns."""
 
 
-async def request_device(
-    *, power_preference: str = "high-performance", features: Iterable[str] = ()
-) -> WebGPUDevice:
+async def request_device(*, power_preference: str = "high-performance", features: Iterable[str] = ()) -> WebGPUDevice:
     """Ask the browser for a GPU device with the highest limits its adapter has.
 
     Args:
@@ -79,7 +78,7 @@ class WebGPUDevice:
 
     async def _settle(self, promise: Awaitable[Any]) -> Any:
         """Await a JavaScript promise; its rejection becomes one of our errors."""
-        from pyodide.ffi import JsException  # pyright: ignore[reportMissingImports]
+        from pyodide.ffi import JsException
 
         try:
             return await promise
@@ -94,8 +93,8 @@ class WebGPUDevice:
             return []
         largest = max(buffers, key=lambda buffer: buffer[1])
         if largest[1] > self.limits.buffer_size:
-            most = _size(self.limits.buffer_size)
-            raise _out_of_memory(*largest, buffers, f"one buffer here holds at most {most}")
+            most = show_size(self.limits.buffer_size)
+            raise out_of_memory(*largest, buffers, f"one buffer here holds at most {most}")
         answer = await self._alloc(buffers)
         if "ids" in answer:
             return answer["ids"]
@@ -104,7 +103,7 @@ class WebGPUDevice:
             for buffer in buffers:  # the browser does not say which one failed: ask again, one by one
                 one = await self._alloc([buffer])
                 if "ids" not in one:
-                    raise _out_of_memory(*buffer, buffers, one["message"])
+                    raise out_of_memory(*buffer, buffers, one["message"])
                 ids += one["ids"]
         except BaseException:
             self.free(ids)
@@ -116,7 +115,7 @@ class WebGPUDevice:
 
     def free(self, buffers: Collection[int]) -> None:
         """Destroy buffers."""
-        self._engine.freeAll(json.dumps(list(buffers)))
+        self._engine.free(_array(list(buffers)))
 
     def write(self, target: Slice, data: np.ndarray) -> None:
         """Queue a write of `data`, exactly `target.nbytes` bytes, into a range."""
@@ -135,16 +134,16 @@ class WebGPUDevice:
     async def compile(self, recording: Recording) -> WebGPUProgram:
         """Make a recording's pipelines and bind groups; see `base.Device.compile`."""
         self.raise_lost()
-        from pyodide.ffi import create_proxy  # pyright: ignore[reportMissingImports]
+        from pyodide.ffi import create_proxy
 
         staging = np.zeros(max(recording.staging_nbytes, 4), np.uint8)
-        waiting: dict[int, asyncio.Future[tuple[int, int]]] = {}
+        waiting: dict[int, _Answer] = {}
         proxies = [create_proxy(staging), create_proxy(_waker(waiting))]
         program = None
         try:
             program = await self._settle(self._engine.compile(_describe(recording), *proxies))
             if isinstance(program, str):
-                raise _compile_error(recording, json.loads(program))
+                raise compile_error(recording, json.loads(program))
             return WebGPUProgram(self, program, staging, waiting, proxies, recording)
         except BaseException:
             for proxy in proxies:
@@ -169,7 +168,7 @@ class WebGPUProgram:
         device: WebGPUDevice,
         js_program: Any,
         staging: np.ndarray,
-        waiting: dict[int, asyncio.Future[tuple[int, int]]],
+        waiting: dict[int, _Answer],
         proxies: list[Any],
         recording: Recording,
     ) -> None:
@@ -202,29 +201,37 @@ class WebGPUProgram:
         if not reads:
             await self.submit()
             return []
+        if sum(item.nbytes for item in reads) > min(READ_AT_ONCE, self._device.limits.buffer_size):
+            return await self._run_large(reads, with_loss)
         index = self._reads.get(reads)
         if index is None:
-            index = self._reads[reads] = self._js.prepareRead(json.dumps(reads))
+            index = self._reads[reads] = self._js.prepareRead(_array(reads))
         bits = await self._answer(self._replay, index, with_loss)
         if sum(r.nbytes for r in reads) <= 4:
             return [np.array([bits], np.uint32).view(np.uint8)]
         return _split(_take(self._js.fetch(index)), reads)
 
+    async def _run_large(self, reads: tuple[Slice, ...], with_loss: bool) -> list[np.ndarray]:
+        """A step whose results do not fit into one readback: they are read after it."""
+        await self.submit()
+        data = await self._device.read(reads)
+        if with_loss:
+            self._js.unread.delete(self._js.steps - 1)
+        return data
+
     async def _answer(self, call: Callable[..., Any], *args: Any) -> int:
         """Call into JavaScript with a ticket and wait until `wake` is called with it."""
         ticket = next(self._tickets)
-        # Not loop.create_future(): Pyodide's costs a second trip through the browser's event loop.
-        future: asyncio.Future[tuple[int, int]] = asyncio.Future()
-        self._waiting[ticket] = future
+        answer = self._waiting[ticket] = _Answer()
         try:
             if call(ticket, *args) == -1:
                 self._device.raise_lost()
-            status, value = await future
+            status, value = await answer
         finally:
             del self._waiting[ticket]
         if status == OK:
             return value
-        if status == INTERRUPTED:
+        if status == AGAIN:
             raise KeyboardInterrupt
         self._device.raise_lost()
         raise TensorgradError("the browser's GPU could not give the step's results back")
@@ -259,14 +266,45 @@ class WebGPUProgram:
         self._proxies = []
 
 
-def _waker(waiting: dict[int, asyncio.Future[tuple[int, int]]]) -> Callable[[int, int, int], bool]:
+class _Answer(asyncio.Future[tuple[int, int]]):
+    """What a ticket's caller awaits: (status, value).
+
+    Not `loop.create_future()`: Pyodide's takes a second trip through the browser's event loop.
+    An interrupt may strike after the answer is set and before its task runs, and with it goes
+    the loop's only note to run that task; `wake_again` makes another.
+    """
+
+    _wakeup: tuple[Callable[[Any], None], Any] | None = None
+
+    def add_done_callback(self, fn: Callable[[Any], object], *, context: Any = None) -> None:
+        """Keep the waiting task's wake-up, which runs once however often it is scheduled."""
+        pending = [fn]
+
+        def once(answer: Any) -> None:
+            if pending:
+                pending.pop()(answer)
+
+        self._wakeup = once, context
+        super().add_done_callback(once, context=context)
+
+    def wake_again(self) -> None:
+        """Schedule the waiting task once more, if it has not gone on by then."""
+        if self._wakeup is not None:
+            once, context = self._wakeup
+            self.get_loop().call_soon(once, self, context=context)
+
+
+def _waker(waiting: dict[int, _Answer]) -> Callable[[int, int, int], bool]:
     """The function that JavaScript reports a ticket's outcome to: (ticket, status, value)."""
 
     def wake(ticket: int, status: int, value: int) -> bool:
-        future = waiting.get(ticket)
-        if future is None or future.done():
+        answer = waiting.get(ticket)
+        if answer is None:
             return False
-        future.set_result((status, value))
+        if answer.done():
+            answer.wake_again()
+            return False
+        answer.set_result((status, value))
         return True
 
     return wake
@@ -298,33 +336,11 @@ def _describe(recording: Recording) -> str:
     return json.dumps(spec)
 
 
-def _compile_error(recording: Recording, answer: dict[str, Any]) -> TensorgradError:
-    """The error for what `Engine.compile` reported: every refused shader, or an invalid step."""
-    if "shaders" not in answer:
-        return TensorgradError(f"the browser refused the step {recording.label!r}: {answer['message']}")
-    by_source: dict[str, tuple[list[str], dict[str, Any]]] = {}
-    for index, problem in answer["shaders"]:
-        dispatch = recording.dispatches[index]
-        by_source.setdefault(dispatch.source, ([], problem))[0].append(dispatch.label)
-    reports = []
-    for source, (labels, problem) in by_source.items():
-        lines = [f"  {line}:{column} {kind}: {text}" for line, column, kind, text in problem["messages"]]
-        numbered = [f"{number:5} | {line}" for number, line in enumerate(source.splitlines(), 1)]
-        names = ", ".join(dict.fromkeys(labels))
-        reports.append("\n".join([f"{names}: {problem['message']}", *lines, *numbered]))
-    count = len(reports)
-    return ShaderError(f"{count} shader{'s' * (count != 1)} did not compile.\n\n" + "\n\n".join(reports))
+def _array(values: Sequence[Any]) -> Any:
+    """A sequence as a JavaScript array, to any depth."""
+    from pyodide.ffi import to_js
 
-
-def _out_of_memory(label: str, nbytes: int, buffers: Sequence[tuple[str, int]], why: str) -> OutOfMemoryError:
-    total = f"one of {len(buffers)} buffers of {_size(sum(size for _, size in buffers))} in all"
-    return OutOfMemoryError(f"the GPU has no room for {label!r} of {_size(nbytes)}, {total}: {why}")
-
-
-def _size(nbytes: int) -> str:
-    if nbytes < 2**20:
-        return f"{nbytes:,} bytes"
-    return f"{nbytes / 2**20:,.1f} MiB" if nbytes < 2**30 else f"{nbytes / 2**30:,.2f} GiB"
+    return to_js(values)
 
 
 def _groups(ranges: Sequence[Slice], most: int) -> list[list[Slice]]:

@@ -118,6 +118,8 @@ def _form(kernel: Kernel, names: Mapping[Value, str], slots: Slots) -> tuple[Has
     parts: list[Hashable] = []
     for store in kernel.stores:
         owner = kernel.inplace.get(store.value, store.value)
+        if names.get(owner) not in slots:
+            return None
         target, body = tensor(owner, store.index), form(store.expr)
         if target is None or body is None:
             return None

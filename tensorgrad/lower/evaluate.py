@@ -132,7 +132,7 @@ class _Frame:
         expansion = e if e.op == "call" else expand(e)
         if expansion is None:
             return apply(e, [self.memo[id(a)] for a in e.args])
-        if expansion.op == "call":
+        if expansion.args == e.args:
             return _call(expansion, [self.memo[id(a)] for a in e.args])
         return self.value(expansion)
 
@@ -235,7 +235,7 @@ def _call(e: Expr, args: list[Checked]) -> Checked:
             memo[id(x)] = Checked(_filled(x.data, x.dtype, rank))
         else:
             operands = [memo[id(a)] for a in x.args]
-            inner = x if x.op == "call" else expand(x)
+            inner = x if x.op == "call" else expand(x)  # functions have no f16, so the operands stay
             memo[id(x)] = apply(x, operands) if inner is None else _call(inner, operands)
     return memo[id(function.body)]
 

@@ -30,11 +30,17 @@ class Expr:
             reduce: (operation, Var); call: the Function; param: its name.
     """
 
-    __slots__ = ("__weakref__", "_digits", "_loads", "args", "data", "dtype", "op")
+    __slots__ = ("__weakref__", "_digits", "_loads", "_reductions", "args", "children", "data", "dtype", "op")
+
+    children: tuple[Expr, ...]
+    """Operands, and the expressions inside its indices."""
 
     def __init__(self, op: str, args: tuple[Expr, ...], dtype: DType, data: Any) -> None:
         self.op, self.args, self.dtype, self.data = op, args, dtype, data
+        self.children = args if op not in ("load", "index") else tuple(dynamics(self.indices[0]))
         self._digits: frozenset[Digit] | None = None
+        self._loads: tuple[tuple[Value, Index], ...] | None = None
+        self._reductions: tuple[Expr, ...] | None = None
 
     @property
     def indices(self) -> tuple[Index, ...]:
@@ -43,25 +49,23 @@ class Expr:
         return (self.data,) if self.op == "index" else ()
 
     @property
-    def children(self) -> tuple[Expr, ...]:
-        """Operands, and the expressions inside its indices."""
-        if self.op in ("load", "index"):
-            return tuple(dynamics(self.indices[0]))
-        return self.args
-
-    @property
     def digits(self) -> frozenset[Digit]:
         """The free digits: those of loop variables that no `reduce` inside binds."""
         if self._digits is None:
-            found: set[Digit] = set()
-            for index in self.indices:
-                found |= digits(index)
-            for child in self.children:
-                found |= child.digits
-            if self.op == "reduce":
-                found = {d for d in found if d.var != self.data[1]}
-            self._digits = frozenset(found)
+            for e in walk(self):
+                if e._digits is None:
+                    e._digits = e._free_digits()
+        assert self._digits is not None
         return self._digits
+
+    def _free_digits(self) -> frozenset[Digit]:
+        found = frozenset[Digit]().union(*(child._digits or () for child in self.children))
+        for index in self.indices:
+            found |= digits(index)
+        if self.op == "reduce":
+            var = self.data[1]
+            found = frozenset(d for d in found if d.var != var)
+        return found
 
     def __repr__(self) -> str:
         from tensorgrad.lower.show import show  # the printer reads expressions: no cycle at import
@@ -150,15 +154,20 @@ def below(index: Index, size: int) -> Expr:
 def walk(root: Expr, seen: set[int] | None = None) -> Iterator[Expr]:
     """Every distinct expression below `root`, operands first."""
     seen = set() if seen is None else seen
-    stack: list[tuple[Expr, bool]] = [(root, False)]
+    # None says that the expression under it has only its operands to wait for, which are done
+    stack: list[Expr | None] = [root]
     while stack:
-        e, done = stack.pop()
-        if done:
-            yield e
+        e = stack.pop()
+        if e is None:
+            done = stack.pop()
+            assert done is not None
+            yield done
         elif id(e) not in seen:
             seen.add(id(e))
-            stack.append((e, True))
-            stack.extend((child, False) for child in reversed(e.children))
+            if e.children:
+                stack += (e, None, *reversed(e.children))
+            else:
+                yield e
 
 
 def rebuild(
@@ -169,20 +178,23 @@ def rebuild(
 ) -> Expr:
     """The expression with its digits replaced, and any sub-expression for which `leaf` returns another."""
     memo = {} if memo is None else memo
+
+    def again(x: Expr) -> Expr:
+        return memo[id(x)]
+
     for e in walk(root):
         new = leaf(e)
         if new is None:
-            def again(x: Expr) -> Expr:
-                return memo[id(x)]
-
-            if e.op == "load":
-                new = load(e.data[0], substitute(e.data[1], digit, again), e.dtype)
-            elif e.op == "index":
-                new = from_index(substitute(e.data, digit, again))
-            elif e.args:
-                new = expr(e.op, tuple(memo[id(a)] for a in e.args), e.dtype, e.data)
+            if e.op == "load" or e.op == "index":
+                old = e.indices[0]
+                at = substitute(old, digit, again)
+                if at is old:
+                    new = e
+                else:
+                    new = load(e.data[0], at, e.dtype) if e.op == "load" else from_index(at)
             else:
-                new = e
+                args = tuple([memo[id(a)] for a in e.args])
+                new = e if args == e.args else expr(e.op, args, e.dtype, e.data)
         memo[id(e)] = new
     return memo[id(root)]
 
@@ -194,13 +206,16 @@ def replace_var(root: Expr, var: Var, index: Index) -> Expr:
 
 def loads(root: Expr) -> dict[Value, set[Index]]:
     """Stored value -> the indices at which the expression reads it."""
+    if root._loads is None:
+        root._loads = tuple(e.data for e in walk(root) if e.op == "load")
     found: dict[Value, set[Index]] = {}
-    for e in walk(root):
-        if e.op == "load":
-            found.setdefault(e.data[0], set()).add(e.data[1])
+    for value, index in root._loads:
+        found.setdefault(value, set()).add(index)
     return found
 
 
-def reductions(root: Expr) -> list[Expr]:
+def reductions(root: Expr) -> tuple[Expr, ...]:
     """The `reduce` nodes below `root`, inner ones first."""
-    return [e for e in walk(root) if e.op == "reduce"]
+    if root._reductions is None:
+        root._reductions = tuple(e for e in walk(root) if e.op == "reduce")
+    return root._reductions

@@ -205,20 +205,32 @@ def substitute(index: Index, values: Callable[[Digit], Index | None], expr: Call
     """Replaces digits by indices (None keeps one) and rewrites the expressions inside."""
     terms: list[tuple[Atom, int]] = []
     const = index.const
+    changed = False
     for atom, c in index.terms:
-        if isinstance(atom, Digit):
-            new = values(atom)
-        elif isinstance(atom, Dynamic):
-            new = dynamic(expr(atom.expr), atom.size)
-        else:
-            parts = substitute(atom.index, values, expr).divmod(atom.by)
-            new = parts[0] if isinstance(atom, Quotient) else parts[1]
+        new = _substituted(atom, values, expr)
         if new is None:
             terms.append((atom, c))
         else:
+            changed = True
             terms += [(a, c * k) for a, k in new.terms]
             const += c * new.const
-    return make(terms, const)
+    return make(terms, const) if changed else index
+
+
+def _substituted(
+    atom: Atom, values: Callable[[Digit], Index | None], expr: Callable[[Expr], Expr]
+) -> Index | None:
+    """What an atom becomes; None if it stays."""
+    if isinstance(atom, Digit):
+        return values(atom)
+    if isinstance(atom, Dynamic):
+        moved = expr(atom.expr)
+        return None if moved is atom.expr else dynamic(moved, atom.size)
+    inner = substitute(atom.index, values, expr)
+    if inner is atom.index:
+        return None
+    quotient, remainder = inner.divmod(atom.by)
+    return quotient if isinstance(atom, Quotient) else remainder
 
 
 def digit_of(index: Index, digit: Digit) -> Index:

@@ -10,9 +10,8 @@ import numpy as np
 
 from tensorgrad.callsite import call_site
 from tensorgrad.errors import CheckpointError, TraceError
-from tensorgrad.graph import TensorType
 from tensorgrad.nn.parameter import Buffer, Parameter
-from tensorgrad.nn.state import IncompatibleKeys, match_state
+from tensorgrad.nn.state import IncompatibleKeys, Matched, match_state
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import current_trace, is_tracing
 
@@ -253,7 +252,7 @@ class Module:
 
         For trained values ask the trainer: `await train.state_dict()`.
         """
-        return {name: tensor.data.copy() for name, tensor in self._named_state()}
+        return {name: tensor.data.copy() for name, tensor in self.named_state()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
         """Overwrites the initial values; nothing changes unless everything fits.
@@ -265,21 +264,13 @@ class Module:
         Raises:
             CheckpointError: lists missing, unexpected and misshapen entries.
         """
-        named = dict(self._named_state())
-        wanted = {name: TensorType(t.data.shape, t.dtype) for name, t in named.items()}
-        given = {id(named[name]) for name in state_dict if name in named}
-        tied = [name for name, tensor in named.items() if id(tensor) in given]
-        matched = match_state(wanted, state_dict, strict, optional=tied)
-        values: dict[int, tuple[str, np.ndarray]] = {}
-        for name, array in matched.arrays.items():
-            first, other = values.setdefault(id(named[name]), (name, array))
-            if not np.array_equal(other, array, equal_nan=array.dtype.kind == "f"):
-                raise CheckpointError(f"{first!r} and {name!r} are one tied parameter, but their values differ")
+        matched = match_module(self, state_dict, strict)
+        named = dict(self.named_state())
         for name, array in matched.arrays.items():
             named[name].data = np.array(array, order="C")
         return matched.keys
 
-    def _named_state(self) -> Iterator[tuple[str, Parameter]]:
+    def named_state(self) -> Iterator[tuple[str, Parameter]]:
         """Parameters and persistent buffers under all their names, module by module, as PyTorch orders them."""
         for path, module in self.named_modules(remove_duplicate=False):
             own = [(_join(path, n), v) for n, v in module.__dict__.items() if isinstance(v, Parameter)]
@@ -302,6 +293,31 @@ def leaf_names(module: Module) -> dict[int, str]:
     """`id -> name` of every parameter and buffer, for `tg.trace`; a tied parameter has its first name."""
     pairs = [*module.named_parameters(), *module.named_buffers()]
     return {id(tensor): name for name, tensor in pairs}
+
+
+def state_names(module: Module) -> dict[str, str]:
+    """State-dict key -> the name of the leaf that holds it: all keys of a tied parameter have one leaf."""
+    leaves = leaf_names(module)
+    return {name: leaves[id(tensor)] for name, tensor in module.named_state()}
+
+
+def match_module(module: Module, state_dict: Mapping[str, Any], strict: bool = True) -> Matched:
+    """A state dict checked against a module, with its arrays by leaf name; nothing is changed.
+
+    Raises:
+        CheckpointError: as `match_state`, and where the names of a tied parameter have several values.
+    """
+    leaves = state_names(module)
+    wanted = {name: tensor.type for name, tensor in module.named_state()}
+    given = {leaves[name] for name in state_dict if name in leaves}
+    tied = [name for name, leaf in leaves.items() if leaf in given]
+    matched = match_state(wanted, state_dict, strict, optional=tied)
+    values: dict[str, tuple[str, np.ndarray]] = {}
+    for name, array in matched.arrays.items():
+        first, other = values.setdefault(leaves[name], (name, array))
+        if not np.array_equal(other, array, equal_nan=array.dtype.kind == "f"):
+            raise CheckpointError(f"{first!r} and {name!r} are one tied parameter, but their values differ")
+    return Matched({leaf: array for leaf, (_, array) in values.items()}, matched.keys)
 
 
 def _join(prefix: str, name: str) -> str:

@@ -49,11 +49,11 @@ class Parameter(Tensor):
         return leaf
 
     @property
-    def graph(self) -> Graph:  # type: ignore[override]  # computed where the base stores
+    def graph(self) -> Graph:  # computed where the base stores
         return current_graph()
 
     @property
-    def value(self) -> Value:  # type: ignore[override]
+    def value(self) -> Value:
         return self._leaf().value
 
     @property

@@ -58,7 +58,9 @@ def reshape(x: TensorLike, *shape: Any) -> Tensor:
     """The same elements in row-major order under another shape; one size may be -1.
 
     >>> import tensorgrad as tg
-    >>> tg.trace(lambda: tg.reshape(tg.tensor_input("x", (2, 6)), (3, -1))).type((1, 0))
+    >>> def view():
+    ...     return tg.reshape(tg.tensor_input("x", (2, 6)), (3, -1))
+    >>> tg.trace(view).type(tg.trace(view).outputs[0])
     f32[3, 4]
     """
     x = tensor(x)

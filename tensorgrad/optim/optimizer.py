@@ -138,8 +138,8 @@ class Optimizer:
         numbers: dict[str, float] = {}
         for index in range(len(self.groups) + 1):
             hyper = self._hyper(index)
-            lr = hyper["lr"](step - 1) if callable(hyper["lr"]) else hyper["lr"]
-            host = self.host(step, float(lr), hyper)
+            lr: LearningRate = hyper["lr"]
+            host = self.host(step, float(lr(step - 1) if callable(lr) else lr), hyper)
             numbers.update({self._scalar_name(index, name): float(value) for name, value in host.items()})
         return numbers
 

@@ -24,16 +24,28 @@ _runner: asyncio.Runner | None = None
 def run_coroutine(work: Coroutine[Any, Any, Any]) -> Any:
     """Wait for a coroutine from code that is not one."""
     global _runner
+    __tracebackhide__ = True
     if sys.platform == "emscripten":
         from pyodide.ffi import run_sync
 
-        return run_sync(work)
+        error, value = run_sync(_outcome(work))
+        if error is not None:
+            raise error
+        return value
     if asyncio._get_running_loop() is not None:  # as while Playwright's synchronous interface is in use
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(asyncio.run, work).result()
     if _runner is None:
         _runner = asyncio.Runner()  # one loop for all: what a fixture opens, its test can use
     return _runner.run(work)
+
+
+async def _outcome(work: Coroutine[Any, Any, Any]) -> tuple[BaseException | None, Any]:
+    """What a coroutine ends with. (Pyodide prints the traceback of one that raises.)"""
+    try:
+        return None, await work
+    except BaseException as error:
+        return error, None
 
 
 def pytest_unconfigure() -> None:
@@ -49,6 +61,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     claimed = any(map(pyfuncitem.get_closest_marker, OTHER_MARKS))
     if claimed or not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
+    __tracebackhide__ = True
     names = pyfuncitem._fixtureinfo.argnames
     run_coroutine(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
     return True

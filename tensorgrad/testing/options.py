@@ -110,7 +110,7 @@ def _pytest_in_page(config: pytest.Config, tests: set[Path]) -> dict[str, Any]:
     cwd = config.invocation_params.dir
     lines = ["[pytest]"]
     for name in SHARED_INI:
-        values = [str(value) for value in config.getini(name)]
+        values = [_value_in_page(value, root) for value in config.getini(name)]
         lines += [f"{name} ="] + [f"    {value.replace('%', '%%')}" for value in values] if values else []
     lines.append(f"xfail_strict = {'true' if config.getini('xfail_strict') else 'false'}")
     warnings = [word for given in config.getoption("pythonwarnings") or () for word in ("-W", given)]
@@ -130,6 +130,13 @@ def _pytest_in_page(config: pytest.Config, tests: set[Path]) -> dict[str, Any]:
             **{name: os.environ[name] for name in ("CI", "BUILD_NUMBER") if name in os.environ},
         },
     }
+
+
+def _value_in_page(value: Any, root: Path) -> str:
+    """A configuration value as it reads in the page, where the root folder is `/project`."""
+    if isinstance(value, Path) and value.is_relative_to(root):
+        return f"/project/{value.relative_to(root).as_posix()}"
+    return str(value)
 
 
 def _capture(config: pytest.Config) -> str:

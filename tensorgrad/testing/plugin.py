@@ -202,7 +202,7 @@ def _tear_down_here(item: pytest.Item, nextitem: pytest.Item | None) -> None:
 
     pytest does it in the teardown of a test, which one that runs in the page has not got here.
     """
-    capture = item.config.pluginmanager.getplugin("capturemanager")
+    capture: Any = item.config.pluginmanager.getplugin("capturemanager")
     with capture.item_capture("teardown", item) if capture is not None else nullcontext():
         call = CallInfo.from_call(lambda: item.session._setupstate.teardown_exact(nextitem), "teardown")
     if call.excinfo is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from tensorgrad.dtypes import DType, bool_, f32, i32, u32
 
 # WGSL rejects inf and NaN in what it can evaluate itself, a bitcast of a literal included:
@@ -25,9 +27,11 @@ def literal(value: bool | int | float, dtype: DType, declarations: dict[str, str
         signed = (int(value) + 2**31) % 2**32 - 2**31
         # the literal of the least number would be minus a number that does not fit
         return f"{signed}i" if signed >= 0 else f"({signed}i)" if signed > -(2**31) else "i32(-2147483648)"
-    number = dtype.numpy.type(value)
+    with np.errstate(over="ignore"):
+        number = dtype.numpy.type(value)
     if math.isfinite(number):
-        text = f"{number!s}{'f' if dtype is f32 else 'h'}"
+        # the fewest digits that give the number back, as Python writes them
+        text = f"{float(str(number))!r}{'f' if dtype is f32 else 'h'}"
         return f"({text})" if text[0] == "-" else text
     name = "tg_nan" if math.isnan(number) else "tg_inf" if number > 0 else "tg_negative_inf"
     declarations[name] = NOT_FINITE[name]

@@ -21,6 +21,7 @@ from tensorgrad.lower.kernel import Kernel, Matmul
 from tensorgrad.plan import MAX_WORKGROUPS
 from tensorgrad.wgsl.expression import Body
 from tensorgrad.wgsl.matmul_access import affine
+from tensorgrad.wgsl.matmul_direct import operand, products
 from tensorgrad.wgsl.matmul_load import Side, loading
 from tensorgrad.wgsl.matmul_store import Layout, epilogue, lay_out
 from tensorgrad.wgsl.matmul_tiles import Tile, choose
@@ -95,7 +96,7 @@ class _Writer:
 
     def shader(self) -> str:
         finish = self._finish()
-        main = self._tiled()
+        main = self._tiled() if self.tile.k else self._direct()
         half = any(b.dtype is f16 for b in self.layout.buffers)
         lines = ["enable f16;"] if half else []
         for i, b in enumerate(self.layout.buffers):
@@ -127,6 +128,8 @@ class _Writer:
         e, axis, extent = (inner.a, inner.m, tile.m) if left else (inner.b, inner.n, tile.n)
         access = affine(e, (inner.batch, axis, inner.k))
         vectors = access is not None and self.layout[self.place(access.value)].width == 4
+        if tile.k == 0 and left and tile.tm % 4 and access and access.in_fours(axis):
+            vectors = False
         start = 0 if left else tile.k * tile.m // 4
         return Side(
             letter, e, access, inner.batch, axis, inner.k, extent, tile.k, tile.threads, start, vectors, not left
@@ -164,15 +167,14 @@ class _Writer:
         return code
 
     def _tiled(self) -> str:
-        tile, inner = self.tile, self.inner
-        a, b = self._side("a"), self._side("b")
-        left = loading(a, self._read(a), self._element(a))
-        right = loading(b, self._read(b), self._element(b))
-        fetch, put = left.fetch + right.fetch, left.put + right.put
-        steps = inner.k.size
-        lines = [*self._where(), *left.setup, *right.setup, *self._accumulators()]
+        tile, steps = self.tile, self.inner.k.size
+        lines = [*self._where(), *self._accumulators()]
         if steps:
-            lines += ["var k0 = 0u;", *fetch]
+            a, b = self._side("a"), self._side("b")
+            left = loading(a, self._read(a), self._element(a))
+            right = loading(b, self._read(b), self._element(b))
+            fetch, put = left.fetch + right.fetch, left.put + right.put
+            lines += [*left.setup, *right.setup, "var k0 = 0u;", *fetch]
             loop = [*put, "workgroupBarrier();", f"k0 += {tile.k}u;"]
             loop += [f"if (k0 < {steps}u) {{", *_indent(fetch), "}"]
             loop += [*self._multiply(), f"if (k0 >= {steps}u) {{ break; }}", "workgroupBarrier();"]
@@ -180,8 +182,39 @@ class _Writer:
         lines += self._reduce() if tile.slices > 1 else []
         lines += self._results()
         storage = f"var<workgroup> tile: array<vec4<f32>, {tile.storage // 16}>;\n" if steps else ""
+        return self._main(storage, lines)
+
+    def _direct(self) -> str:
+        tile, inner = self.tile, self.inner
+        depth = inner.k.size
+        sides = ((self._side("a"), tile.tm), (self._side("b"), tile.tn)) if depth else ()
+        lines = [*self._where(), f"let afirst = a0 + ty * {tile.tm}u;", f"let bfirst = b0 + tx * {tile.tn}u;"]
+        lines.append(f"var sums: array<vec4<f32>, {tile.tm * tile.tn // 4}>;")
+        before, fours, singles = [], [], []
+        for side, count in sides:
+            for target, text in zip(
+                (before, fours, singles), operand(side, count, self._read(side), self._element(side)), strict=True
+            ):
+                target += text
+        lines += before
+        whole = depth - depth % 4
+        if whole:
+            body = [*fours, *products(tile.tm, tile.tn, True)]
+            lines += [f"for (var k = 0u; k < {whole}u; k += 4u) {{", *_indent(body), "}"]
+        if depth > whole:
+            body = [*singles, *products(tile.tm, tile.tn, False)]
+            lines += [f"for (var k = {whole}u; k < {depth}u; k++) {{", *_indent(body), "}"]
+        results = ["let row = afirst + i;", "let column = bfirst / 4u + j;", f"let four = sums[i * {tile.tn // 4}u + j];"]
+        finish = self._finish_four("row", "column", "four")
+        guard = inner.m.size % tile.m
+        results += [f"if (row < {inner.m.size}u) {{", *_indent(finish), "}"] if guard else finish
+        loop = [f"for (var j = 0u; j < {tile.tn // 4}u; j++) {{", *_indent(results), "}"]
+        lines += [f"for (var i = 0u; i < {tile.tm}u; i++) {{", *_indent(loop), "}"]
+        return self._main("", lines)
+
+    def _main(self, storage: str, lines: list[str]) -> str:
         return (
-            f"{storage}\n@compute @workgroup_size({tile.threads})\n"
+            f"{storage}\n@compute @workgroup_size({self.tile.threads})\n"
             "fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lid: u32) {\n"
             + "\n".join(_indent(lines))
             + "\n}"
@@ -222,16 +255,20 @@ class _Writer:
         down, across = tile.m // tile.tm, tile.n // tile.tn
         steps = tile.k // tile.slices
         first = f"slice * {steps}u + kk" if tile.slices > 1 else "kk"
-        body = [f"let ka = ({first}) * {tile.m // 4}u + ty;"]
-        body += [f"let kb = ({first}) * {tile.n // 4}u + {tile.k * tile.m // 4}u + tx;"]
-        body += [f"let p{g} = tile[ka + {g * down}u];" for g in range(tile.tm // 4)]
-        body += [f"let q{j} = tile[kb + {j * across}u];" for j in range(tile.tn // 4)]
-        body += [
-            f"c{i}_{j} = fma(vec4<f32>(p{i // 4}.{'xyzw'[i % 4]}), q{j}, c{i}_{j});"
-            for i in range(tile.tm)
-            for j in range(tile.tn // 4)
-        ]
-        return [f"for (var kk = 0u; kk < {steps}u; kk++) {{", *_indent(body), "}"]
+        body = []
+        for u in range(UNROLL):
+            at = f"({first} + {u}u)" if u else f"({first})"
+            step = [f"let ka = {at} * {tile.m // 4}u + ty;"]
+            step += [f"let kb = {at} * {tile.n // 4}u + {tile.k * tile.m // 4}u + tx;"]
+            step += [f"let p{g} = tile[ka + {g * down}u];" for g in range(tile.tm // 4)]
+            step += [f"let q{j} = tile[kb + {j * across}u];" for j in range(tile.tn // 4)]
+            step += [
+                f"c{i}_{j} = fma(vec4<f32>(p{i // 4}.{'xyzw'[i % 4]}), q{j}, c{i}_{j});"
+                for i in range(tile.tm)
+                for j in range(tile.tn // 4)
+            ]
+            body += ["{", *_indent(step), "}"] if UNROLL > 1 else step
+        return [f"for (var kk = 0u; kk < {steps}u; kk += {UNROLL}u) {{", *_indent(body), "}"]
 
     def _reduce(self) -> list[str]:
         """Adds up the slices' sums, half of them to the other half until one is left."""
@@ -280,6 +317,9 @@ class _Writer:
 
 STRIPE = 8
 """Rows of blocks in a stripe."""
+
+UNROLL = 1
+"""Steps of the inner loop that are written out."""
 
 
 def _indent(lines: list[str]) -> list[str]:

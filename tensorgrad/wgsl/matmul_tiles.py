@@ -50,4 +50,56 @@ class Tile:
 
 
 def choose(inner: Matmul, limits: Limits) -> Tile:
-    return Tile(32, 32, 32, 4, 4)
+    """The tile for a matmul's sizes on a device.
+
+    On a GPU a large block reads each operand less often and keeps the multipliers busy; but there
+    have to be enough blocks for all of the GPU's cores, and what a block has outside the result is
+    wasted. `_cost` weighs these; it is a model, and `TILES` lists what it chooses from.
+    """
+    if limits.software:
+        return _for_cpu(inner)
+    return min((t for t in TILES if t.fits(limits)), key=lambda t: _cost(inner, t))
+
+
+TILES = (
+    Tile(128, 128, 16, 8, 16),
+    Tile(128, 64, 16, 8, 8),
+    Tile(64, 128, 16, 8, 8),
+    Tile(64, 64, 16, 8, 8),
+    Tile(64, 64, 16, 4, 8),
+    Tile(32, 64, 32, 4, 8),
+    Tile(64, 32, 32, 8, 4),
+    Tile(32, 32, 32, 4, 4),
+    Tile(32, 32, 32, 4, 4, 4),
+    Tile(16, 64, 32, 4, 4),
+    Tile(64, 16, 32, 4, 4),
+    Tile(16, 16, 64, 4, 4, 4),
+)
+
+CORES = 128
+"""Blocks that a large GPU computes at once; a smaller one only has more waves of them."""
+
+_SPEED = {(8, 16): 1.0, (8, 8): 0.9, (4, 8): 0.7, (8, 4): 0.7, (4, 4): 0.5}
+"""Share of the peak that a full GPU reaches with so many outputs a thread, by measurement."""
+
+
+def _cost(inner: Matmul, tile: Tile) -> float:
+    """Relative time: waves of blocks, times a block's work at the speed of its kind."""
+    blocks = -(-inner.m.size // tile.m) * -(-inner.n.size // tile.n) * inner.batch.size
+    rounds = max(1.0, blocks / CORES)
+    if rounds < 4:
+        rounds = float(-(-blocks // CORES))
+    # a block alone on its core waits for memory: what it takes is rather a thread's work than the block's
+    thread = tile.tm * tile.tn / tile.slices
+    work = tile.m * tile.n / (128 * _SPEED[tile.tm, tile.tn])
+    return rounds * (work + thread) * -(-max(inner.k.size, 1) // tile.k) * tile.k
+
+
+def _for_cpu(inner: Matmul) -> Tile:
+    """Blocks of at most 16x16 a thread, larger for more work since they take longer to compile."""
+    work = inner.batch.size * inner.m.size * inner.n.size * inner.k.size
+    largest = 16 if work > 1 << 24 else 8
+    tm = next(t for t in (1, 2, 4, 8, 16) if t >= min(inner.m.size, largest))
+    tn = next(t for t in (4, 8, 16) if t >= min(inner.n.size, largest))
+    # four neighbours are the lanes of one instruction: they share rows, and have columns beside each other
+    return Tile(tm, tn * 4, 0, tm, tn) if inner.n.size > 2 * tn else Tile(tm * 4, tn, 0, tm, tn)

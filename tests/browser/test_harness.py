@@ -101,8 +101,8 @@ def test_outcomes_are_those_of_ordinary_tests(project: pytest.Pytester):
 
         @pytest.fixture(scope="session", autouse=True)
         def session():
-            print("the session begins")
             yield
+            print("the session ends")
     """)
     project.mkdir("tests")
     project.path.joinpath("tests", "helping.py").write_text("def three(): return 3\n")
@@ -153,11 +153,11 @@ def test_numbers(n): assert n < 2
             "printed by the test",
             "complained by the test",
             "E       RuntimeError: from the coroutine",
-            "E           ValueError: no such thing",
+            "E       ValueError: no such thing",
             "*DeprecationWarning: mind the gap*",
             "FAILED tests/test_all.py::test_numbers[[]2] - assert 2 < 2",
             "*slowest 3 durations*",
-            "the session begins",
+            "the session ends",
         ]
     )
 
@@ -199,7 +199,7 @@ def test_a_hanging_test_ends_and_the_next_has_a_new_page(project: pytest.Pyteste
     result.assert_outcomes(passed=2, failed=2)
     result.stdout.fnmatch_lines(
         [
-            ">           while True:",
+            ">           pass",
             "E           Failed: the test was still here when its time was over*",
             "*test_waits did not end within 1 s in the page, in its call phase. The page was closed;*",
         ]

@@ -67,9 +67,7 @@ async def test_a_step_is_one_pass_and_one_submit() -> None:
         counts, _ = spy.read()
         assert counts["submit"] == counts["beginComputePass"] == counts["writeBuffer"] == 1
         assert counts["dispatchWorkgroups"] == 3
-        assert counts["copyBufferToBuffer"] == 2 or counts["createBuffer"] == 1, (
-            "loss to ring and to readback"
-        )
+        assert counts["copyBufferToBuffer"] == 2 or counts["createBuffer"] == 1, "loss to ring and to readback"
         await runtime.step({"x": X})
         counts, _ = spy.read()
         assert counts["copyBufferToBuffer"] == 2
@@ -171,9 +169,7 @@ async def test_inputs_that_convert() -> None:
     p.add("input", "k", (), i32)
     p.add("output", "y", (3,))
     p.add("output", "on", (3,), bool_)
-    p.kernel(
-        "y", "y[i] = x[i] * f32(k[0]); on[i] = 1u - flag[i];", 3, "x", "flag=u32", "k=i32", "y:w", "on:w=u32"
-    )
+    p.kernel("y", "y[i] = x[i] * f32(k[0]); on[i] = 1u - flag[i];", 3, "x", "flag=u32", "k=i32", "y:w", "on:w=u32")
     runtime = await make(p)
     result = await runtime.run({"x": [1, 2.5, -1], "flag": np.array([True, False, True]), "k": np.int64(3)})
     np.testing.assert_array_equal(result["y"], np.array([3, 7.5, -3], np.float32))
@@ -311,9 +307,7 @@ async def test_steps_at_once_run_one_after_the_other() -> None:
     results = await soon(asyncio.gather(*(runtime.step({"x": X}) for _ in range(4))))
     assert results == LOSSES
     mixed = await soon(
-        asyncio.gather(
-            runtime.run({"x": X}), runtime.submit({"x": X}), runtime.download_states(), runtime.losses()
-        )
+        asyncio.gather(runtime.run({"x": X}), runtime.submit({"x": X}), runtime.download_states(), runtime.losses())
     )
     assert mixed[2]["steps"] == 6
     assert mixed[3].size == 1

@@ -30,9 +30,7 @@ async def test_without_navigator_gpu() -> None:
 
     run_js("Object.defineProperty(navigator, 'gpu', { value: undefined, configurable: true })")
     try:
-        with pytest.raises(
-            NoDeviceError, match=r"navigator\.gpu is missing.*insecure origin.*device='numpy'"
-        ):
+        with pytest.raises(NoDeviceError, match=r"navigator\.gpu is missing.*insecure origin.*device='numpy'"):
             await make(descent())
     finally:
         run_js("delete navigator.gpu")
@@ -42,8 +40,7 @@ async def test_without_an_adapter() -> None:
     from pyodide.code import run_js
 
     run_js(
-        "Object.defineProperty(navigator, 'gpu', "
-        "{ value: { requestAdapter: async () => null }, configurable: true })"
+        "Object.defineProperty(navigator, 'gpu', { value: { requestAdapter: async () => null }, configurable: true })"
     )
     try:
         with pytest.raises(NoDeviceError, match="no GPU adapter"):
@@ -100,7 +97,7 @@ async def test_a_helper_registered_as_a_module_is_used() -> None:
     load_helper.cache_clear()
     pyodide_js.registerJsModule("tensorgrad_replay", plain)
     try:
-        import tensorgrad_replay  # pyright: ignore[reportMissingImports]
+        import tensorgrad_replay
 
         assert load_helper() is tensorgrad_replay
         runtime = await make(descent())
@@ -296,6 +293,28 @@ async def test_an_interrupt_in_the_callback_reaches_the_caller() -> None:
     ((ticket, future),) = waiting.items()
     waiting[ticket] = Struck(future)
     assert await soon(task) == "interrupted"
+    assert await soon(runtime.step({"x": X})) == LOSSES[1]
+    runtime.destroy()
+
+
+async def test_a_task_that_an_interrupt_kept_from_waking_goes_on() -> None:
+    """The interrupt may also strike in the event loop, and takes the note to run the task with it."""
+    runtime = await make(descent())
+    loop = asyncio.get_running_loop()
+    schedule, dropped = loop.call_soon, []
+
+    def forgetful(callback: Any, *args: Any, **context: Any) -> Any:
+        if not dropped and "_Answer" in getattr(callback, "__qualname__", ""):
+            dropped.append(callback)
+            return None
+        return schedule(callback, *args, **context)
+
+    loop.call_soon = forgetful
+    try:
+        assert await soon(runtime.step({"x": X})) == LOSSES[0]
+    finally:
+        del loop.call_soon
+    assert len(dropped) == 1
     assert await soon(runtime.step({"x": X})) == LOSSES[1]
     runtime.destroy()
 

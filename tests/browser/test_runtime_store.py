@@ -91,9 +91,7 @@ def in_arena(extra: bool = False) -> Plan:
 
 async def test_arenas_are_one_buffer_bound_by_range() -> None:
     p = in_arena()
-    p.kernels.append(
-        KernelSpec("all", 1, wgsl("all[i] = all[i] + 1.0;", 128, "all:w"), (Binding(0, True, 512),), 128)
-    )
+    p.kernels.append(KernelSpec("all", 1, wgsl("all[i] = all[i] + 1.0;", 128, "all:w"), (Binding(0, True, 512),), 128))
     device = await new_device()
     with Spy() as spy:
         runtime = await make(p, device)

@@ -153,7 +153,12 @@ CASES = [
         "zero_size",
         "empty tensors are legal",
         _zero_size,
-        {"none": f(np.zeros((0, 3))), "left": f(np.zeros((2, 0))), "right": f(np.zeros((0, 3))), "some": f([[1, 2, 3]])},
+        {
+            "none": f(np.zeros((0, 3))),
+            "left": f(np.zeros((2, 0))),
+            "right": f(np.zeros((0, 3))),
+            "some": f([[1, 2, 3]]),
+        },
         [
             f([0, 0, 0]),
             f([]),

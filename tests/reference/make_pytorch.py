@@ -5,6 +5,8 @@
 The tests read the file and do not need PyTorch. Numbers are f32, in their shortest form.
 """
 
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import json
@@ -132,7 +134,7 @@ def schedule(name: str, options: dict[str, Any], steps: int = 12) -> dict[str, A
 
 MODULES = {
     "mlp": "nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3, bias=False))",
-    "norms": "nn.ModuleList([nn.LayerNorm(4), nn.LayerNorm((2, 3), bias=False), nn.LayerNorm(4, elementwise_affine=False)])",
+    "norms": "nn.ModuleList([nn.LayerNorm(4), nn.LayerNorm((2, 3), bias=False), nn.LayerNorm(4, 1e-5, False)])",
     "nested": "nn.ModuleDict({'b': nn.Sequential(nn.Embedding(5, 2), nn.Dropout(0.1)), 'a': nn.Linear(2, 2)})",
     "parameters": "nn.ParameterList([nn.Parameter(nn.Linear(2, 3).weight), nn.Linear(2, 3).bias])",
 }
@@ -207,8 +209,7 @@ def main() -> None:
         "forwards": [forward(name, *row) for name, row in FORWARDS.items()],
         "tied": tied(),
         "gains": {
-            n: nn.init.calculate_gain(n)
-            for n in ("linear", "conv2d", "sigmoid", "tanh", "relu", "leaky_relu", "selu")
+            n: nn.init.calculate_gain(n) for n in ("linear", "conv2d", "sigmoid", "tanh", "relu", "leaky_relu", "selu")
         },
     }
     parts = []

@@ -34,9 +34,7 @@ def normal(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng([seed, *shape]).normal(size=shape).astype(np.float32)
 
 
-SPECIAL = f(
-    -INF, -1e30, -89, -15, -1.5, -0.5, -1e-4, -0.0, 0.0, 1e-20, 1e-4, 0.5, 1.0, 2.5, 15, 89, 1e30, INF, NAN
-)
+SPECIAL = f(-INF, -1e30, -89, -15, -1.5, -0.5, -1e-4, -0.0, 0.0, 1e-20, 1e-4, 0.5, 1.0, 2.5, 15, 89, 1e30, INF, NAN)
 ANGLES = f(-1000.25, -7.5, -1.5707964, -1e-3, 0.0, 1e-6, 0.7, 3.1415927, 100.0, 12345.678)
 POSITIVE = f(0.0, 1e-30, 1e-5, 0.5, 1.0, 2.0, 1e5, 1e30, INF, NAN, -1.0)
 SMALL = f(-0.999, -0.5, -1e-3, -1e-7, 0.0, 1e-8, 1e-4, 0.3, 2.0, 50.0)
@@ -82,31 +80,18 @@ BINARY = [
     Row("clamp", "clamp(x, -1, 1)", {"x": f(-2, -1, -0.5, 1, 3, INF)}),
     Row("clamp nan", "clamp(x, -1, 1)", {"x": f(NAN, 3)}, grad=False),
     Row("clamp below", "clamp(x, 0)", {"x": f(-2, 0, 3)}),
-    *(
-        Row(o, f"(a {o} b) * 1", {"a": SPECIAL, "b": SPECIAL[::-1]}, grad=False)
-        for o in ("<", "<=", "==", "!=", ">")
-    ),
+    *(Row(o, f"(a {o} b) * 1", {"a": SPECIAL, "b": SPECIAL[::-1]}, grad=False) for o in ("<", "<=", "==", "!=", ">")),
     *(Row(n, f"{n}(x) * 1", {"x": SPECIAL}, grad=False) for n in ("isnan", "isinf", "isfinite")),
-    Row(
-        "gelu tanh", "gelu(x, approximate='tanh')", {"x": SPECIAL[2:-3]}
-    ),  # beyond, PyTorch's gradient is NaN
+    Row("gelu tanh", "gelu(x, approximate='tanh')", {"x": SPECIAL[2:-3]}),  # beyond, PyTorch's gradient is NaN
 ]
 
 REDUCTIONS = [
-    *(
-        Row(f"{n} {d}", f"{n}(x, dim={d})", {"x": normal(3, 4, 5)})
-        for n in ("sum", "mean")
-        for d in (0, -1, (0, 2))
-    ),
+    *(Row(f"{n} {d}", f"{n}(x, dim={d})", {"x": normal(3, 4, 5)}) for n in ("sum", "mean") for d in (0, -1, (0, 2))),
     Row("sum all", "sum(x)", {"x": A}),
     Row("mean keepdim", "mean(x, dim=1, keepdim=True) * x", {"x": A}),
     *(Row(f"{n} {d}", f"{n}(x, dim={d})", {"x": TIES}) for n in ("amax", "amin") for d in (0, 1, (0, 1))),
     Row("amax nan", "amax(x, dim=1)", {"x": f([[1, NAN], [2, 2]])}, grad=False),
-    *(
-        Row(f"{n} {d}", f"{n}(x, dim={d})", {"x": TIES}, grad=False)
-        for n in ("argmax", "argmin")
-        for d in (0, 1)
-    ),
+    *(Row(f"{n} {d}", f"{n}(x, dim={d})", {"x": TIES}, grad=False) for n in ("argmax", "argmin") for d in (0, 1)),
     Row("argmax nan", "argmax(x, dim=1)", {"x": f([[1, NAN, 5], [2, 2, 1]])}, grad=False),
     *(Row(f"{n} {c}", f"{n}(x, dim=1, correction={c})", {"x": A}) for n in ("var", "std") for c in (0, 1)),
     Row("int sum", "sum(x, dim=0)", {"x": i([[2147483, 5], [-7, 100000]])}, grad=False),
@@ -146,10 +131,7 @@ COMPOSITES = [
     ),
     Row("cross_entropy single", "cross_entropy(x, t)", {"x": normal(4), "t": i(2)}),
     Row("nll_loss", "nll_loss(log_softmax(x, dim=1), t)", {"x": LOGITS, "t": i(0, 3, 2, 2, 1)}),
-    *(
-        Row(f"mse_loss {r}", f"mse_loss(a, b, reduction='{r}')", {"a": A, "b": B})
-        for r in ("mean", "sum", "none")
-    ),
+    *(Row(f"mse_loss {r}", f"mse_loss(a, b, reduction='{r}')", {"a": A, "b": B}) for r in ("mean", "sum", "none")),
 ]
 
 MATMULS = [

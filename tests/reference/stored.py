@@ -28,23 +28,35 @@ def array(entry: dict[str, Any]) -> np.ndarray:
     return np.array(entry["data"], dtype).reshape(entry["shape"])
 
 
+def f(values: Any) -> np.ndarray:
+    """Numbers as an f32 array."""
+    return np.array(values, np.float32)
+
+
 def arrays(entries: dict[str, Any]) -> dict[str, np.ndarray]:
     return {name: array(entry) for name, entry in entries.items()}
 
 
 def step_row(
-    seed: int = 0, count: int = 0, slots: dict[str, int] | None = None, **scalars: float
+    seed: int = 0, count: int = 0, slots: dict[str, int] | None = None, scalars: dict[str, float] | None = None
 ) -> np.ndarray:
     """The row of host numbers that a step sends."""
     row = np.zeros(64, np.uint32)
     row[:2] = seed, count
     for name, at in (slots or {}).items():
-        row[at] = np.float32(scalars[name]).view(np.uint32)
+        row[at] = np.float32((scalars or {})[name]).view(np.uint32)
     return row
 
 
-def run(fn: Callable[..., Any], training: bool = False, **inputs: np.ndarray) -> Any:
-    """Traces `fn` on inputs of these names and returns what it returns as arrays (a list of several)."""
+def run(fn: Callable[..., Any], inputs: dict[str, np.ndarray] | None = None, **more: Any) -> Any:
+    """Traces `fn` on inputs of these names and returns what it returns as arrays (a list of several).
+
+    Args:
+        fn: takes the inputs by name.
+        inputs: arrays by name; keywords add to them, but for `training`, which the trace is told.
+    """
+    training = more.pop("training", False)
+    inputs = {**(inputs or {}), **more}
     several = False
 
     def traced() -> list[Tensor]:

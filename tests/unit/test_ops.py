@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from reference.cases import CASES, Case
 from reference.stored import array, arrays, pytorch, run
-
 from tensorgrad import ops
 from tensorgrad.autodiff import append_grad
 from tensorgrad.dtypes import bool_, f32, i32, u32
@@ -35,7 +35,7 @@ def test_agrees_with_pytorch(case: dict[str, Any]) -> None:
             return [y]
         return [y, *append_grad(ops.sum(y * weights(y)), [leaves[name] for name in wanted])]
 
-    y, *grads = run(fn, **inputs)
+    y, *grads = run(fn, inputs)
     rtol, atol = TOLERANCES.get(case["name"], DEFAULT)
     expected = array(case["y"])
     assert y.shape == expected.shape
@@ -47,7 +47,7 @@ def test_agrees_with_pytorch(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_agreed_cases(case: Case) -> None:
-    results = run(lambda **leaves: case.fn(**leaves), **case.inputs)
+    results = run(case.fn, case.inputs)
     for result, expected in zip(results, case.expected, strict=True):
         assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
         np.testing.assert_allclose(result, expected, 3e-6, 1e-7)

@@ -3,7 +3,7 @@ import tensorgrad as tg
 from tensorgrad import nn, optim
 
 # Two spirals, 128 points each: which arm does a point lie on?
-turn = np.tile(np.linspace(0.5, 2.5, 128) * np.pi, 2)
+turn = np.tile(np.linspace(0.5, 3.5, 128) * np.pi, 2)
 arm = np.repeat([0, 1], 128)
 angle = turn + arm * np.pi
 points = np.stack([turn * np.cos(angle), turn * np.sin(angle)], axis=1)
@@ -29,7 +29,7 @@ batch = {"x": tg.f32[256, 2], "y": tg.i32[256]}
 train = await tg.compile(MLP(), loss_fn, optim.AdamW(1e-2), batch)
 
 plot.clear()
-for step in range(400):
+for step in range(300):
     result = await train.step(x=points / 8, y=arm)
     plot(result.loss)
 

@@ -52,6 +52,8 @@ export class Repl {
 
   /** Puts code into the prompt and runs it. */
   insertAndRun(source) {
+    if (this.session.state === 'running') return this.submit(source, true); // which says that Python is busy
+    this._history.add(this._editor.value); // a draft is not lost
     this._editor.value = source;
     this._editor.focus();
     return this.submit(source, true);
@@ -89,6 +91,7 @@ export class Repl {
     if (answer.status === 'restarted') return;
     if (answer.text) this._transcript.write(answer.status === 'ok' ? 'value' : 'trace', answer.text);
     entry.finish(answer.milliseconds);
+    if (answer.status === 'crashed') this._transcript.note('Python has crashed. Restart starts a new one.');
     if (answer.status === 'exit') this._transcript.note('Python goes on: there is nothing to exit to. Restart starts afresh.');
     if (answer.status === 'error') this._status.say('The input raised an error.');
   }
@@ -122,7 +125,7 @@ export class Repl {
     const on = (type, handler) => this.session.addEventListener(type, ({ detail }) => handler(detail));
     on('progress', (detail) => this._status.progress(detail));
     on('device', ({ device }) => this._status.device(device));
-    on('ready', ({ versions }) => this._status.versions(versions));
+    on('ready', ({ versions }) => this._status.ready(versions));
     on('failed', ({ message }) => this._status.failed(message));
     on('plot', ({ text }) => onPlot(text));
     on('write', ({ stream, text }) => {

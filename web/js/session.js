@@ -28,7 +28,9 @@ export class Session extends EventTarget {
     this._worker.onmessage = ({ data }) => this._receive(data);
     this._worker.onerror = (event) => {
       event.preventDefault();
-      this._receive({ type: 'failed', message: event.message || 'the worker could not be loaded' });
+      const message = event.message || 'the worker could not be loaded';
+      if (this.state === 'loading') this._receive({ type: 'failed', message });
+      else this._receive({ type: 'write', stream: 'error', text: `${message}\n` }); // of a callback; Python goes on
     };
     this._worker.postMessage({ type: 'start', flag: shared });
     this._setState('loading');

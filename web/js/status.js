@@ -32,8 +32,9 @@ export class Status {
     this._parts.detail.textContent = detail;
   }
 
-  versions({ python, tensorgrad }) {
+  ready({ python, tensorgrad }) {
     this._ready = `Ready. Python ${python}, tensorgrad ${tensorgrad}`;
+    this.say('Python is ready.');
   }
 
   state(state) {

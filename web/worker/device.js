@@ -10,10 +10,10 @@ const NUMPY = 'NumPy on the CPU';
 /** @returns {Promise<Device>} */
 export async function findDevice() {
   if (!self.isSecureContext) {
-    return numpy('This address is not secure, and browsers give WebGPU to https and localhost only. Open the page there.');
+    return numpy('This address is not secure: browsers give WebGPU to https and localhost only.');
   }
   if (!navigator.gpu) {
-    return numpy('This browser has no WebGPU. Current Chrome, Edge, Safari and Firefox have it.');
+    return numpy('This browser has no WebGPU; current Chrome, Edge, Safari and Firefox do.');
   }
   let adapter = null;
   try {
@@ -22,7 +22,7 @@ export async function findDevice() {
     return numpy(`WebGPU failed: ${error.message}`);
   }
   if (!adapter) {
-    return numpy('This browser has WebGPU but found no adapter: the graphics driver may be too old or blocked, or hardware acceleration is off in the settings.');
+    return numpy('WebGPU found no adapter: the graphics driver is blocked, or hardware acceleration is off.');
   }
   return describe(adapter);
 }

@@ -50,7 +50,8 @@ async function run({ id, source, force }) {
   try {
     outcome = JSON.parse(await console_.run_input(source, force));
   } catch (error) {
-    outcome = { status: 'error', text: `${error.message}\n` };
+    // What the input raises comes back as its outcome; this is Python itself giving up.
+    outcome = { status: 'crashed', text: `${error.message}\n` };
   }
   running = null;
   flag[0] = 0;

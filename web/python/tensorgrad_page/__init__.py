@@ -7,11 +7,12 @@ begins with `tensorgrad`, so its frames are hidden from tracebacks as the librar
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from tensorgrad_page.console import PageConsole
-from tensorgrad_page.plotting import Plot
+if TYPE_CHECKING:
+    from tensorgrad_page.console import PageConsole
 
-__all__ = ["PageConsole", "Plot", "start"]
+__all__ = ["start"]
 
 
 def start(post_plot: Callable[[str], None]) -> PageConsole:
@@ -21,8 +22,10 @@ def start(post_plot: Callable[[str], None]) -> PageConsole:
         post_plot: takes the plot messages of `plotting.Plot` to the page.
     """
     import __main__
+    from tensorgrad_page.console import PageConsole  # needs Pyodide; the other modules do not
+    from tensorgrad_page.plotting import Plot
 
     plot = Plot(post_plot)
-    namespace = vars(__main__)
+    namespace = __main__.__dict__
     namespace["plot"] = plot
     return PageConsole(namespace, after_run=plot.flush)

@@ -45,7 +45,7 @@ class PageConsole(PyodideConsole):
         self._inputs = 0
         self._task: asyncio.Task[dict[str, str]] | None = None
         self._interrupted = False
-        builtins.input = _no_input  # type: ignore[assignment]
+        builtins.input = _no_input
         sys.stdout, sys.stderr = _unbuffered(1), _unbuffered(2)
 
     async def run_input(self, source: str, force: bool = False) -> str:
@@ -60,13 +60,10 @@ class PageConsole(PyodideConsole):
         """
         filename = f"<input {self._inputs + 1}>"
         try:
-            if force:
-                code: CodeRunner | None = self._compile.compiler(source, filename, "exec", incomplete_input=False)
-            else:
-                code = self._compile(source, filename, "exec")
+            code = self._compiled(source, filename, force)
         except (OverflowError, SyntaxError, ValueError) as error:
             return json.dumps({"status": "error", "text": self.formatsyntaxerror(error)})
-        if code is None or (not force and could_go_on(source)):
+        if code is None:
             return json.dumps({"status": "incomplete"})
         self._inputs += 1
         # No modification time: linecache.checkcache then leaves the entry alone.
@@ -83,6 +80,13 @@ class PageConsole(PyodideConsole):
             self._after_run()
         return json.dumps(outcome)
 
+    def _compiled(self, source: str, filename: str, force: bool) -> CodeRunner | None:
+        """The code of an input, or None where more of it should come."""
+        if force:
+            return self._compile.compiler(source, filename, "exec", incomplete_input=False)
+        code = self._compile(source, filename, "exec")
+        return None if could_go_on(source) else code
+
     def interrupt(self) -> bool:
         """Stop the running input at the await where it stands.
 
@@ -94,11 +98,10 @@ class PageConsole(PyodideConsole):
             return False
         self._interrupted = True
         waiter = getattr(task, "_fut_waiter", None)
-        if isinstance(waiter, asyncio.Future) and not isinstance(waiter, asyncio.Task) and not waiter.done():
-            if type(waiter).__module__.partition(".")[0] != "asyncio":
-                # A plain future: the input's own `except KeyboardInterrupt` gets to see it.
-                waiter.set_exception(KeyboardInterrupt())
-                return True
+        if waiter is not None and is_plain(waiter) and not waiter.done():
+            # The input's own `except KeyboardInterrupt` gets to see it.
+            waiter.set_exception(KeyboardInterrupt())
+            return True
         task.cancel()
         return waiter is not None
 
@@ -125,13 +128,17 @@ class PageConsole(PyodideConsole):
         except SystemExit:
             return {"status": "exit"}
         except BaseException as error:
-            sys.last_exc = error
-            sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+            sys.last_exc = error  # type: ignore[attr-defined]  new in Python 3.12; traceback.print_last() shows it
             cancelled = isinstance(error, asyncio.CancelledError) and self._interrupted
             stopped = cancelled or isinstance(error, KeyboardInterrupt)
             if cancelled:
                 error = KeyboardInterrupt().with_traceback(error.__traceback__)
             return {"status": "interrupted" if stopped else "error", "text": format_exception(error)}
+
+
+def is_plain(waiter: asyncio.Future[Any]) -> bool:
+    """Whether a future stands for one event, not for tasks that have to be cancelled with it."""
+    return not isinstance(waiter, asyncio.Task) and type(waiter).__module__.partition(".")[0] != "asyncio"
 
 
 def could_go_on(source: str) -> bool:
@@ -140,8 +147,8 @@ def could_go_on(source: str) -> bool:
     As in Python's own prompt, an empty line ends it.
 
     Example:
-        >>> could_go_on("for i in x:\\n    f(i)"), could_go_on("for i in x:\\n    f(i)\\n"), could_go_on("f(1)")
-        (True, False, False)
+        >>> could_go_on("for i in x:\\n    f(i)"), could_go_on("for i in x:\\n    f(i)\\n")
+        (True, False)
     """
     if not source.rpartition("\n")[2].strip():
         return False
@@ -155,7 +162,7 @@ def could_go_on(source: str) -> bool:
 def _unbuffered(descriptor: int) -> io.TextIOWrapper:
     """A text stream whose every write goes out at once, so that a dot printed in a busy loop is seen."""
     raw = open(descriptor, "wb", buffering=0, closefd=False)  # noqa: SIM115  open as long as Python runs
-    return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)  # type: ignore[arg-type]
+    return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
 
 
 def _no_input(prompt: object = "") -> NoReturn:

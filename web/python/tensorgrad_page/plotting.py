@@ -40,7 +40,7 @@ class Plot:
         self._timer: asyncio.TimerHandle | None = None
 
     def __repr__(self) -> str:
-        return "plot(value, name='loss', *, step=None): adds a point to a curve; plot.clear() removes the curves"
+        return "plot(value, name='loss', *, step=None): adds a point; plot.clear() removes the curves"
 
     def __call__(self, value: SupportsFloat, name: str = "loss", *, step: float | None = None) -> None:
         """Add one point to the curve called `name`.
@@ -53,9 +53,7 @@ class Plot:
         try:
             height = float(value)
         except (TypeError, ValueError):
-            raise TypeError(
-                f"plot() takes a number, such as result.loss, not {type(value).__name__}"
-            ) from None
+            raise TypeError(f"plot() takes a number, such as result.loss, not {type(value).__name__}") from None
         at = self._next_step.get(name, 1.0) if step is None else float(step)
         self._next_step[name] = at + 1
         where = int(at) if at.is_integer() else at

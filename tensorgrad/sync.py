@@ -1,0 +1,59 @@
+"""Waiting for a coroutine from code that is not one."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import sys
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from tensorgrad.errors import TraceError
+
+T = TypeVar("T")
+
+
+def sync(awaitable: Awaitable[T]) -> T:
+    """Waits for an awaitable and returns its result, where that can be done.
+
+    In a browser this needs JavaScript Promise Integration (Chromium has it); elsewhere, that
+    no event loop runs in this thread.
+
+    Raises:
+        TraceError: where it cannot wait; `await` always can.
+
+    >>> import tensorgrad as tg
+    >>> double = tg.jit(lambda x: x * 2, device="numpy")
+    >>> float(tg.sync(double(4.0)))
+    8.0
+    """
+    if sys.platform == "emscripten":
+        return _in_page(awaitable)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(_await(awaitable))
+    _close(awaitable)
+    raise TraceError("tg.sync cannot wait inside a running event loop; write `await ...` instead")
+
+
+async def _await(awaitable: Awaitable[T]) -> T:
+    return await awaitable
+
+
+def _in_page(awaitable: Awaitable[T]) -> T:
+    from pyodide.ffi import can_run_sync, run_sync  # type: ignore[import-not-found]  # exists in Pyodide
+
+    if not can_run_sync():
+        _close(awaitable)
+        raise TraceError(
+            "tg.sync cannot wait here: this browser has no JavaScript Promise Integration, or Python was "
+            "called from plain JavaScript; write `await ...` instead"
+        )
+    return run_sync(awaitable)
+
+
+def _close(awaitable: object) -> None:
+    """A coroutine that nobody will await is closed, so that Python does not warn of it."""
+    if inspect.iscoroutine(awaitable):
+        awaitable.close()

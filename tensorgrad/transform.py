@@ -1,0 +1,217 @@
+"""Function transforms for the REPL: `jit`, `grad` and `value_and_grad` of functions of arrays.
+
+Outside a trace a transformed function is called with arrays and awaited: it is traced,
+compiled for the shapes that it meets, and run. Inside a trace it is a plain call whose
+operations join the running trace.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensorgrad.autodiff import append_grad
+from tensorgrad.backend import Built, open_backend
+from tensorgrad.callsite import call_site
+from tensorgrad.dtypes import DType
+from tensorgrad.errors import InputError, ShapeError, TraceError
+from tensorgrad.graph import Graph
+from tensorgrad.ops.core import host_array
+from tensorgrad.passes import optimize
+from tensorgrad.predict import CACHED, collect, fill
+from tensorgrad.tensor import Tensor
+from tensorgrad.trace import STEP_SLOTS, is_tracing, tensor_input, trace_into
+
+Argnums = int | tuple[int, ...]
+
+
+def jit(fn: Callable[..., Any], *, device: Any = None, seed: int = 0) -> Callable[..., Any]:
+    """A function that runs compiled.
+
+    Args:
+        fn: takes arrays, or nests of them, and returns tensors, or nests of them. Numbers, strings and
+            None among its arguments are static: another one compiles anew.
+        device: as in `tg.compile`.
+        seed: of the random numbers; each call draws others.
+
+    Returns:
+        A function of the same arguments: outside a trace it must be awaited and gives NumPy arrays,
+        inside one it is called plainly and gives tensors.
+
+    >>> import asyncio
+    >>> import numpy as np
+    >>> import tensorgrad as tg
+    >>> double = tg.jit(lambda x: x * 2 + 1, device="numpy")
+    >>> asyncio.run(double(np.arange(3.0)))
+    array([1., 3., 5.], dtype=float32)
+    """
+    compiled = _Compiled(fn, device, seed)
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs) if is_tracing() else compiled(args, kwargs)
+
+    return call
+
+
+def grad(fn: Callable[..., Tensor], argnums: Argnums = 0, *, device: Any = None) -> Callable[..., Any]:
+    """The gradient of a function that returns a scalar, with respect to some of its arguments.
+
+    Args:
+        fn: returns one float; its differentiated arguments are float arrays or nests of them.
+        argnums: which positional arguments; a tuple gives a tuple of gradients.
+        device: as in `tg.compile`.
+
+    >>> import asyncio
+    >>> import tensorgrad as tg
+    >>> slope = tg.grad(lambda x: x**3, device="numpy")
+    >>> float(asyncio.run(slope(2.0)))
+    12.0
+    >>> float(asyncio.run(tg.grad(slope, device="numpy")(2.0)))  # the second derivative
+    12.0
+    """
+    both = _value_and_grad(fn, argnums)
+
+    @functools.wraps(fn)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        return both(*args, **kwargs)[1]
+
+    return jit(gradient, device=device)
+
+
+def value_and_grad(fn: Callable[..., Tensor], argnums: Argnums = 0, *, device: Any = None) -> Callable[..., Any]:
+    """The value of a function that returns a scalar, and its gradient; see `grad`."""
+    return jit(_value_and_grad(fn, argnums), device=device)
+
+
+def _value_and_grad(fn: Callable[..., Tensor], argnums: Argnums) -> Callable[..., tuple[Tensor, Any]]:
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> tuple[Tensor, Any]:
+        if any(not -len(args) <= n < len(args) for n in numbers):
+            raise InputError(f"argnums {argnums} names an argument beyond the {len(args)} given", call_site())
+        wrt = [_tensors(args[n]) for n in numbers]
+        value = fn(*args, **kwargs)
+        if not isinstance(value, Tensor) or value.size != 1:
+            what = value.type if isinstance(value, Tensor) else type(value).__name__
+            raise ShapeError(f"grad needs a function that returns one number, this one returned {what}", call_site())
+        flat = append_grad(value, [t for part in wrt for t in part])
+        grads, start = [], 0
+        for n, part in zip(numbers, wrt, strict=True):
+            grads.append(_refill(args[n], iter(flat[start : start + len(part)])))
+            start += len(part)
+        return value, grads[0] if isinstance(argnums, int) else tuple(grads)
+
+    return call
+
+
+def _tensors(nest: Any) -> list[Tensor]:
+    if isinstance(nest, Tensor):
+        if not nest.dtype.is_float:
+            raise InputError(f"gradients are of floats; this argument is {nest.type}", call_site())
+        return [nest]
+    if isinstance(nest, Mapping):
+        return [t for child in nest.values() for t in _tensors(child)]
+    if isinstance(nest, tuple | list):
+        return [t for child in nest for t in _tensors(child)]
+    raise InputError(f"a differentiated argument must be of arrays, got {type(nest).__name__}", call_site())
+
+
+def _refill(nest: Any, parts: Any) -> Any:
+    if isinstance(nest, Tensor):
+        return next(parts)
+    if isinstance(nest, Mapping):
+        return {key: _refill(child, parts) for key, child in nest.items()}
+    return type(nest)(_refill(child, parts) for child in nest)
+
+
+class _Program(NamedTuple):
+    built: Built
+    form: Any
+
+
+class _Leaf(NamedTuple):
+    """An array argument in a call's form."""
+
+    name: str
+
+
+class _Compiled:
+    """Programs of one function, by the shapes and static arguments of its calls."""
+
+    def __init__(self, fn: Callable[..., Any], device: Any, seed: int) -> None:
+        self.fn, self.device, self.seed = fn, device, seed
+        self.calls = 0
+        self.programs: OrderedDict[Any, _Program] = OrderedDict()
+
+    async def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        arrays: dict[str, np.ndarray] = {}
+        form = _form([*args], arrays, "arg"), _form(kwargs, arrays, "kwarg")
+        types = {name: (array.shape, host_array(array)[1]) for name, array in arrays.items()}
+        backend = await open_backend(self.device)
+        key = (repr(form), tuple(types.items()), id(backend))
+        program = self.programs.get(key)
+        if program is None:
+            program = self.programs[key] = await self._build(backend, form, types)
+            if len(self.programs) > CACHED:
+                self.programs.popitem(last=False)[1].built.executor.destroy()
+        self.programs.move_to_end(key)
+        inputs: dict[str, Any] = {name: arrays[name] for name in program.built.graph.names_by_role("input") if name in arrays}
+        if "step" in program.built.graph.leaves:
+            inputs["step"] = np.zeros(STEP_SLOTS, np.uint32)
+            inputs["step"][:2] = self.seed % 2**32, self.calls % 2**32
+        self.calls += 1
+        return fill(program.form, await program.built.executor.run(inputs))
+
+    async def _build(self, backend: Any, form: Any, types: dict[str, tuple[tuple[int, ...], DType]]) -> _Program:
+        graph = Graph()
+
+        def run() -> Any:
+            leaves = {name: tensor_input(name, shape, dtype) for name, (shape, dtype) in types.items()}
+            args, kwargs = (_call_form(part, leaves) for part in form)
+            return collect(graph, self.fn(*args, **kwargs))
+
+        outputs = trace_into(graph, run)
+        if graph.updates:
+            name = graph.leaf_name(next(iter(graph.updates)))
+            raise TraceError(f"{name!r} is updated in a jitted function, which keeps no state; use tg.compile", call_site())
+        graph.outputs.extend(outputs.values.values())
+        graph = optimize(graph)
+        named = dict(zip(outputs.values, graph.outputs, strict=True))
+        return _Program(await backend.build(graph, named, backend.store(), True), outputs.form)
+
+
+def _form(value: Any, arrays: dict[str, np.ndarray], path: str) -> Any:
+    """The arguments with arrays replaced by names; floats are arrays, so that a new number compiles nothing."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, Mapping):
+        return {key: _form(child, arrays, f"{path}.{key}") for key, child in value.items()}
+    if isinstance(value, tuple | list) and not _is_numeric(value):
+        return type(value)(_form(child, arrays, f"{path}.{i}") for i, child in enumerate(value))
+    if callable(value) and not hasattr(value, "__array__"):
+        raise InputError(f"a jitted function takes arrays and static values, got {type(value).__name__}", call_site())
+    arrays[path], _ = host_array(value)
+    return _Leaf(path)
+
+
+def _is_numeric(value: Any) -> bool:
+    """A list of numbers (or of such lists) is an array; one with arrays or strings in it is a nest."""
+    if isinstance(value, list | tuple):
+        return bool(value) and isinstance(value, list) and all(_is_numeric(child) for child in value)
+    return isinstance(value, bool | int | float)
+
+
+def _call_form(form: Any, leaves: Mapping[str, Tensor]) -> Any:
+    if isinstance(form, _Leaf):
+        return leaves[form.name]
+    if isinstance(form, Mapping):
+        return {key: _call_form(child, leaves) for key, child in form.items()}
+    if isinstance(form, tuple | list):
+        return type(form)(_call_form(child, leaves) for child in form)
+    return form

@@ -1,0 +1,98 @@
+"""The table of primitives on the numpy and interpret devices, and against finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from programs import assert_close, lowered, on_interpret, on_numpy, program
+from table import Case, Row, weighted
+from table_rows import TABLE
+from tensorgrad.autodiff import append_grad
+from tensorgrad.ops import zeros
+from tensorgrad.tensor import Tensor
+
+ROWS = [pytest.param(row, case, id=case.name) for row in TABLE for case in row.cases]
+DIFFERENTIABLE = [p for p in ROWS if p.values[1].grads]  # type: ignore[union-attr]  # a Case
+STEP = 1e-5
+
+
+def wide(a: np.ndarray) -> np.ndarray:
+    return a.astype(np.float64) if a.dtype.kind == "f" else a
+
+
+@pytest.mark.parametrize(("row", "case"), ROWS)
+def test_values(row: Row, case: Case) -> None:
+    p = program(case.fn, case.inputs)
+    assert any(node.op == row.op for node in p.traced.nodes), f"no {row.op} in\n{p.traced}"
+    (traced,) = on_numpy(p, p.traced)
+    (y,) = on_numpy(p)
+    np.testing.assert_array_equal(traced, y, err_msg="before and after the passes")
+    rtol, atol, _ = row.tolerance
+    if case.formula is not None:
+        with np.errstate(all="ignore"):
+            wanted = np.asarray(case.formula(*(wide(np.asarray(a)) for a in case.inputs)))
+            narrow = wanted.astype(np.float32) if wanted.dtype.kind == "f" else wanted
+        assert_close(y, narrow, rtol, atol, "numpy against the formula")
+    for fuse in (True, False):
+        assert_close(on_interpret(p, lowered(p, fuse))[0], y, rtol, atol, f"interpret with fuse={fuse}")
+
+
+def gradients(case: Case, order: int = 1):
+    """The program of a case's value and its gradients (order 2: of the gradients of those)."""
+
+    def fn(*leaves: Tensor) -> list[Tensor]:
+        wrt = [leaves[n] for n in case.grads]
+        value = weighted(case.fn(*leaves))
+        for again in range(order - 1):
+            grads = append_grad(value, wrt)
+            value = sum((weighted(g, 0.3 + n + again) for n, g in enumerate(grads)), start=zeros(()))
+        return [value, *append_grad(value, wrt)]
+
+    return program(fn, case.inputs)
+
+
+@pytest.mark.parametrize(("row", "case"), DIFFERENTIABLE)
+@pytest.mark.parametrize("order", [1, 2])
+def test_gradients_against_finite_differences(row: Row, case: Case, order: int) -> None:
+    if case.long or (order == 2 and not case.smooth):
+        pytest.skip("too long to differentiate" if case.long else "no second derivative")
+    p = gradients(case, order)
+    p.values = {name: wide(a) for name, a in p.values.items()}
+    _, *grads = on_numpy(p)
+    height = p.graph.outputs[:1]
+    p.graph.outputs = height
+    rng = np.random.default_rng(1)
+    for n, grad in zip(case.grads, grads, strict=True):
+        name = f"x{n}"
+        for direction in rng.normal(size=(2, *grad.shape)):
+            moved = {s: {**p.values, name: p.values[name] + s * STEP * direction} for s in (1, -1)}
+            slope = (on_numpy(p, values=moved[1])[0] - on_numpy(p, values=moved[-1])[0]) / (2 * STEP)
+            scale = float(np.abs(grad * direction).sum())
+            np.testing.assert_allclose(np.sum(grad * direction), slope, rtol=0, atol=1e-6 + 1e-5 * scale, err_msg=name)
+
+
+@pytest.mark.parametrize(("row", "case"), DIFFERENTIABLE)
+def test_gradients_under_interpret(row: Row, case: Case) -> None:
+    p = gradients(case)
+    wanted = on_numpy(p)
+    fused, unfused = lowered(p), lowered(p, fuse=False)
+    for low in (fused, unfused):
+        compare_gradients(row, on_interpret(p, low), wanted)
+    assert len(fused.kernels) <= len(unfused.kernels)
+
+
+def compare_gradients(row: Row, found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> None:
+    """To ten times the row's tolerance, on the scale of each gradient: their terms cancel."""
+    for a, b in zip(found, wanted, strict=True):
+        scale = float(np.abs(b).max(initial=1e-30))
+        assert_close(a, b, 10 * row.tolerance.rtol + 1e-6, 10 * row.tolerance.atol + 2e-6 * scale, "a gradient")
+
+
+@pytest.mark.parametrize("row", [r for r in TABLE if any(c.grads and c.name.endswith("odd") for c in r.cases)], ids=lambda r: r.op)
+def test_fusion_makes_fewer_kernels(row: Row) -> None:
+    case = next(c for c in row.cases if c.grads and c.name.endswith("odd"))
+    p = gradients(case)
+    assert len(lowered(p).kernels) < len(lowered(p, fuse=False).kernels)
