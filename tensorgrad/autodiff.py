@@ -39,6 +39,12 @@ def append_grad(output: Tensor, wrt: Sequence[Tensor], seed: Tensor | None = Non
     >>> tg.trace(f).type(tg.trace(f).outputs[0])
     f32[3]
     """
+    grads = connected_grads(output, wrt, seed)
+    return [zeros_like(tensor) if grad is None else grad for tensor, grad in zip(wrt, grads, strict=True)]
+
+
+def connected_grads(output: Tensor, wrt: Sequence[Tensor], seed: Tensor | None = None) -> list[Tensor | None]:
+    """The same as `append_grad`, but None where no gradient flows to one of `wrt`: such a parameter is not trained."""
     graph = current_graph()
     for tensor in (output, *wrt):
         if not own(tensor).dtype.is_float:
@@ -62,7 +68,7 @@ def append_grad(output: Tensor, wrt: Sequence[Tensor], seed: Tensor | None = Non
         for value, part in zip(node.inputs, parts, strict=True):
             if part is not None:
                 grads[value] = add(grads[value], part) if value in grads else part
-    return [grads[t.value] if t.value in grads else zeros_like(t) for t in wrt]
+    return [grads.get(t.value) for t in wrt]
 
 
 def _between(graph: Graph, sources: set[int], end: int) -> list[int]:

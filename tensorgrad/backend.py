@@ -45,12 +45,8 @@ class Backend(Protocol):
         """A new store for parameters and states."""
         ...
 
-    async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any, own: bool) -> Built:
-        """An executor for an optimized graph.
-
-        Args:
-            own: the store is still empty, so that the program may lay out its arenas.
-        """
+    async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any) -> Built:
+        """An executor for an optimized graph."""
         ...
 
 
@@ -68,10 +64,10 @@ class WebGPU:
 
         return Store(self.device)
 
-    async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any, own: bool) -> Built:
+    async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any) -> Built:
         from tensorgrad.runtime import create_runtime
 
-        lowered = _lower(graph, outputs, self.limits, own)
+        lowered = lower(graph, outputs, max_buffers=self.limits.storage_buffers)
         kernels = tuple(generate(lowered, self.limits))
         runtime = await create_runtime(lowered.memory.plan, kernels, device=self.device, store=store)
         return Built(runtime, graph, lowered, kernels)
@@ -90,7 +86,7 @@ class Numpy:
     def store(self) -> dict[str, np.ndarray]:
         return {}
 
-    async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any, own: bool) -> Built:
+    async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any) -> Built:
         from tensorgrad.device.numpy import NumpyRuntime
 
         return Built(NumpyRuntime(graph, outputs=outputs, store=store), graph)
@@ -101,16 +97,11 @@ class Interpret(Numpy):
 
     name = "interpret"
 
-    async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any, own: bool) -> Built:
+    async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any) -> Built:
         from tensorgrad.device.interpret import InterpretRuntime
 
-        lowered = _lower(graph, outputs, self.limits, own)
+        lowered = lower(graph, outputs, max_buffers=self.limits.storage_buffers)
         return Built(InterpretRuntime(lowered, outputs=outputs, store=store), graph, lowered)
-
-
-def _lower(graph: Graph, outputs: Mapping[str, Value], limits: Limits, own: bool) -> Lowered:
-    place: dict[str, Any] = {} if own else {"slots": {}, "arenas": {}}
-    return lower(graph, outputs, max_buffers=limits.storage_buffers, binding_size=limits.binding_size, **place)
 
 
 _default: Backend | None = None

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorgrad.backend import Built, open_backend
 from tensorgrad.callsite import call_site
-from tensorgrad.autodiff import append_grad
+from tensorgrad.autodiff import connected_grads
 from tensorgrad.dtypes import i32
 from tensorgrad.errors import InputError, TraceError
 from tensorgrad.graph import Graph, Value
@@ -20,7 +20,7 @@ from tensorgrad.ops import add, isfinite, reshape, stop_gradient, where
 from tensorgrad.optim.optimizer import LearningRate, Optimizer
 from tensorgrad.passes import optimize
 from tensorgrad.predict import Predictor
-from tensorgrad.state import STEPS, State
+from tensorgrad.state import State, steps_name
 from tensorgrad.structure import Structure
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import state_input, tensor_input, trace_into, update_state
@@ -96,6 +96,7 @@ async def compile(
     if state is not None and state.module is not model:
         raise InputError("the given state belongs to another module", call_site())
     state = state or State(model, await open_backend(device), seed)
+    optimizer.prefix = state.enter(optimizer)
     graph = trace_step(model, loss_fn, optimizer, structure, state)
     train = Train(state, optimizer, structure, graph, keep_grads, snapshot_every)
     await train._build()
@@ -114,14 +115,19 @@ def trace_step(
         loss = loss_fn(model, *args, **kwargs)
         _check_loss(loss)
         trainable = state.trainable
-        params = {n: Tensor(graph, v) for n, v in graph.names_by_role("param").items() if n in trainable}
-        if not params:
-            raise TraceError("the loss uses no parameter of the model that may be trained", call_site())
+        used = {n: Tensor(graph, v) for n, v in graph.names_by_role("param").items()}
+        params = {n: p for n, p in used.items() if n in trainable and optimizer.trains(n)}
         loss = reshape(loss, ())
-        grads = dict(zip(params, append_grad(loss, list(params.values())), strict=True))
-        graph.grads.update({name: grad.value for name, grad in grads.items()})
-        optimizer.update(params, grads, loss)
-        steps = state_input(f"{optimizer.prefix}.steps", (), i32)
+        found = dict(zip(params, connected_grads(loss, list(params.values())), strict=True))
+        # a parameter that no gradient reaches is not trained, and so does not decay either
+        grads = {name: grad for name, grad in found.items() if grad is not None}
+        params = {name: params[name] for name in grads}
+        if not params:
+            raise TraceError("the loss depends on no parameter of the model that may be trained", call_site())
+        # a store that is in use has its layout already, so its parameters are updated one by one
+        held = optimizer.update(params, grads, loss, 0 if state.placed else state.backend.limits.binding_size)
+        graph.grads.update({name: grad.value for name, grad in held.items()})
+        steps = state_input(steps_name(optimizer.prefix), (), i32)
         update_state(steps, where(isfinite(loss), add(steps, 1), steps))
         # what the host reads needs a buffer that no update overwrites
         graph.outputs.append(stop_gradient(loss).value if graph.leaf_name(loss.value) else loss.value)
@@ -176,7 +182,7 @@ class Train:
         outputs |= {CAPTURE + name: value for name, value in self.graph.captures.items()}
         state = self.state
         async with state.turns:
-            self._built = await state.backend.build(self.graph, outputs, state.store, not state.placed)
+            self._built = await state.backend.build(self.graph, outputs, state.store)
             await state.place(self._built)
 
     @property
@@ -237,7 +243,7 @@ class Train:
             return
         self._row[1] = self.state.calls % 2**32
         self._row[0] = self.state.seed
-        for name, number in self.optimizer.scalars(self.state.steps + 1).items():
+        for name, number in self.optimizer.scalars(self.state.counts[self.optimizer.prefix] + 1).items():
             slot = self.graph.slots.get(name)
             if slot is not None:
                 self._floats[slot] = number
@@ -255,7 +261,7 @@ class Train:
 
     def _count(self, finite: bool) -> None:
         self.state.calls += 1
-        self.state.steps += bool(finite)
+        self.state.counts[self.optimizer.prefix] += bool(finite)
 
     # -- learning rate, gradients, snapshots ------------------------------------------------------
 
@@ -305,6 +311,7 @@ class Train:
         old = self.state
         backend = await open_backend(old.backend.name if device is None else device)
         self.state = State(old.module, backend, old.seed)
+        self.state.counts[self.optimizer.prefix] = 0
         await self._build()
         await self.state.load_state_dict(self.snapshot)
 

@@ -92,6 +92,7 @@ class Graph:
         updates: leaf value -> the value that replaces it once all kernels have run.
         captures: name -> a value that the user asked to see.
         grads: parameter name -> the value of its gradient, where gradients were appended.
+        packs: state that belongs to a pack of parameters (their momenta, say) -> the pack's value.
         slots: host number (a learning rate, say) -> its place in the row that every step sends.
     """
 
@@ -101,6 +102,7 @@ class Graph:
     updates: dict[Value, Value] = field(default_factory=dict)
     captures: dict[str, Value] = field(default_factory=dict)
     grads: dict[str, Value] = field(default_factory=dict)
+    packs: dict[str, Value] = field(default_factory=dict)
     slots: dict[str, int] = field(default_factory=dict)
 
     def add(

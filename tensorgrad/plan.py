@@ -82,14 +82,10 @@ class BufferPlan:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A buffer as a kernel binds it, in the order of `@binding(i)`.
-
-    `nbytes` is 0 for the whole tensor, else the range from its offset (a batch over an arena's slices).
-    """
+    """A buffer as a kernel binds it, in the order of `@binding(i)`."""
 
     buffer: int
     write: bool = False
-    nbytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

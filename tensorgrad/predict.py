@@ -68,7 +68,7 @@ class Predictor:
         if program is None:
             graph, outputs = self._trace(self.inputs.concrete(shapes))
             state = self.state
-            built = await state.backend.build(graph, outputs.values, state.store, False)
+            built = await state.backend.build(graph, outputs.values, state.store)
             await state.place(built)
             program = self._programs[shapes] = _Program(built, outputs.form, state.row(graph))
             if len(self._programs) > CACHED:

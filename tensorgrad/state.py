@@ -10,23 +10,38 @@ import asyncio
 import secrets
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tensorgrad.backend import Backend, Built
 from tensorgrad.callsite import call_site
 from tensorgrad.device.base import Executor
+from tensorgrad.dtypes import Shape
 from tensorgrad.errors import CheckpointError, InputError
 from tensorgrad.graph import Graph, TensorType
-from tensorgrad.nn.module import Module, leaf_names
+from tensorgrad.nn.module import Module, leaf_names, match_module, state_names
 from tensorgrad.nn.parameter import Parameter
 from tensorgrad.nn.state import IncompatibleKeys, match_state
+from tensorgrad.ops.arena import parts
 from tensorgrad.trace import STEP_SLOTS
 
-STEPS = "optim.steps"
-"""The state that counts the steps whose loss was finite. It is updated by the same gate as the
-parameters, so that it is right after an interrupt and after a loss that nobody read."""
+
+class Part(NamedTuple):
+    """One parameter's share of a packed state."""
+
+    name: str
+    place: slice
+    shape: Shape
+
+
+def steps_name(prefix: str) -> str:
+    """The state that counts an optimizer's steps whose loss was finite.
+
+    It is updated by the same gate as the parameters, so that it is right after an interrupt
+    and after a loss that nobody read.
+    """
+    return f"{prefix}.steps"
 
 
 class State:
@@ -44,14 +59,17 @@ class State:
         self.module, self.backend = module, backend
         self.seed = secrets.randbits(32) if seed is None else int(seed) % 2**32
         self.calls = 0
-        self.steps = 0
+        self.counts: dict[str, int] = {}
+        self._optimizers: list[Any] = []
         self.names = leaf_names(module)
+        self.keys = state_names(module)
         self.tensors: dict[str, Parameter] = {
             name: tensor for name, tensor in [*module.named_parameters(), *module.named_buffers()]
         }
         self.values = {name: tensor.data.copy() for name, tensor in self.tensors.items()}
         self.store = backend.store()
         self.placed: dict[str, Executor] = {}
+        self.packs: dict[str, list[Part]] = {}
         self.turns = Turns()
 
     @property
@@ -59,12 +77,27 @@ class State:
         """Names of the parameters that an optimizer updates."""
         return frozenset(name for name, tensor in self.tensors.items() if tensor.requires_grad)
 
+    @property
+    def steps(self) -> int:
+        """Steps that were made with a finite loss, of all optimizers together."""
+        return sum(self.counts.values())
+
+    def enter(self, optimizer: Any) -> str:
+        """Gives an optimizer a prefix of its own for its states: `optim`, `optim2` and so on; returns it."""
+        if not any(known is optimizer for known in self._optimizers):
+            self._optimizers.append(optimizer)
+        index = next(i for i, known in enumerate(self._optimizers) if known is optimizer)
+        prefix = "optim" if index == 0 else f"optim{index + 1}"
+        self.counts.setdefault(prefix, 0)
+        return prefix
+
     async def place(self, built: Built) -> None:
         """Gives the program's new parameters and buffers on the device their values."""
         roles: dict[str, Any] = {**built.graph.names_by_role("param"), **built.graph.names_by_role("state")}
         new = [name for name in roles if name not in self.placed]
         built.executor.upload({name: self.values[name] for name in new if name in self.values})
         self.placed.update(dict.fromkeys(new, built.executor))
+        self.packs.update({name: _parts(built.graph, name) for name in built.graph.packs})
 
     def row(self, graph: Graph) -> np.ndarray:
         """A row of host numbers for `graph`'s steps, with the seed in it."""
@@ -73,17 +106,33 @@ class State:
         return row
 
     async def download(self) -> dict[str, np.ndarray]:
-        """Every parameter, buffer and optimizer state by name."""
+        """Every parameter, buffer and optimizer state by name, one array a parameter."""
         found = {name: array.copy() for name, array in self.values.items()}
         for executor, names in self._by_executor().items():
             found.update(await executor.download(names))
+        for name in self.packs:
+            flat = found.pop(name)
+            found.update({p.name: flat[p.place].reshape(p.shape).copy() for p in self.packs[name]})
         return found
 
     async def upload(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Overwrites parameters, buffers and optimizer state by name."""
         self.values.update({name: array.copy() for name, array in arrays.items() if name in self.values})
+        arrays = {**arrays, **await self._packed(arrays)}
         for executor, names in self._by_executor().items():
             executor.upload({name: arrays[name] for name in names if name in arrays})
+
+    async def _packed(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The packed states of which `arrays` has a part, with those parts replaced."""
+        found: dict[str, np.ndarray] = {}
+        for name, parts_ in self.packs.items():
+            given = [p for p in parts_ if p.name in arrays]
+            if given:
+                flat = (await self.placed[name].download([name]))[name]
+                for part in given:
+                    flat[part.place] = arrays[part.name].reshape(-1)
+                found[name] = flat
+        return found
 
     def _by_executor(self) -> dict[Executor, list[str]]:
         groups: dict[Executor, list[str]] = {}
@@ -92,24 +141,25 @@ class State:
         return groups
 
     async def recount(self) -> None:
-        """Reads the number of steps back from the device."""
-        if STEPS in self.placed:
-            self.steps = int((await self.placed[STEPS].download([STEPS]))[STEPS])
+        """Reads the numbers of steps back from the device."""
+        for prefix in self.counts:
+            name = steps_name(prefix)
+            if name in self.placed:
+                self.counts[prefix] = int((await self.placed[name].download([name]))[name])
 
     async def state_dict(self) -> dict[str, Any]:
         """All that an exact resume needs, as host arrays.
 
         Returns:
             `model`: the module's parameters and buffers by PyTorch's names; `optimizer`: the optimizer's
-            states; `steps`, `calls` and `seed`: whole numbers.
+            states, its count of steps among them; `calls` and `seed`: whole numbers.
         """
         async with self.turns:
             await self.recount()
             arrays = await self.download()
         return {
-            "model": {name: arrays[name] for name in self.values},
-            "optimizer": {n: a for n, a in arrays.items() if n not in self.values and n != STEPS},
-            "steps": self.steps,
+            "model": {key: arrays[name] for key, name in self.keys.items()},
+            "optimizer": {name: array for name, array in arrays.items() if name not in self.values},
             "calls": self.calls,
             "seed": self.seed,
         }
@@ -125,21 +175,19 @@ class State:
             CheckpointError: lists what is missing, unexpected or misshapen.
         """
         parts = state_dict if "model" in state_dict else {"model": state_dict}
-        wanted = {name: tensor.type for name, tensor in self.tensors.items()}
-        model = match_state(wanted, parts["model"], strict)
+        model = match_module(self.module, parts["model"], strict)
         optimizer: dict[str, np.ndarray] = {}
         if "optimizer" in parts:
             async with self.turns:
                 present = await self.download()
-            types = {n: a for n, a in present.items() if n not in self.values and n != STEPS}
-            kinds = {n: TensorType(a.shape, _dtype(a)) for n, a in types.items()}
+            kinds = {n: TensorType(a.shape, _dtype(a)) for n, a in present.items() if n not in self.values}
             optimizer = match_state(kinds, parts["optimizer"], strict).arrays
-        numbers = {key: _whole(key, parts[key]) for key in ("steps", "calls", "seed") if key in parts}
+        numbers = {key: _whole(key, parts[key]) for key in ("calls", "seed") if key in parts}
         async with self.turns:
-            self.steps = numbers.get("steps", self.steps)
             self.calls = numbers.get("calls", self.calls)
             self.seed = numbers.get("seed", self.seed)
-            await self.upload({**model.arrays, **optimizer, STEPS: np.asarray(self.steps, np.int32)})
+            await self.upload({**model.arrays, **optimizer})
+            await self.recount()
         return model.keys
 
     async def reset(self) -> None:
@@ -149,8 +197,9 @@ class State:
             for name, array in arrays.items():
                 tensor = self.tensors.get(name)
                 array[...] = 0 if tensor is None else tensor.data
-            self.steps = self.calls = 0
+            self.calls = 0
             await self.upload(arrays)
+            await self.recount()
 
 
 class Turns:
@@ -174,6 +223,17 @@ class Turns:
     ) -> None:
         self._holder = None
         self._lock.release()
+
+
+def _parts(graph: Graph, name: str) -> list[Part]:
+    """What a packed state holds: `optim.exp_avg.pack0` has a part for each parameter, `optim.exp_avg.out.weight`."""
+    stem = name.rpartition(".")[0]
+    found = []
+    for value, offset in parts(graph, graph.packs[name]):
+        type_ = graph.type(value)
+        place = slice(offset, offset + type_.size)
+        found.append(Part(f"{stem}.{graph.leaf_name(value)}", place, type_.shape))
+    return found
 
 
 def _dtype(array: np.ndarray) -> Any:

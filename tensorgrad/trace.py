@@ -157,7 +157,7 @@ def state_input(name: str, shape: Shape, dtype: DType = f32, initial: float = 0)
 
 
 def update_state(state: Tensor, value: Tensor) -> None:
-    """After the step, `state` (a param or state leaf) holds `value`.
+    """After the step, `state` (a param or state leaf, or a pack of them) holds `value`.
 
     Raises:
         TraceError: if it is no such leaf, or another shape or dtype.
@@ -165,7 +165,7 @@ def update_state(state: Tensor, value: Tensor) -> None:
     graph = current_graph()
     leaf, new = own(state), own(value)
     node = graph.node(leaf.value)
-    if node.op != "leaf" or node.attrs["role"] == "input":
+    if node.op != "pack" and (node.op != "leaf" or node.attrs["role"] == "input"):
         raise TraceError(f"only a parameter or a state can be updated, not the result of {node.op}", call_site())
     if leaf.type != new.type:
         raise TraceError(f"{node.attrs['name']!r} is {leaf.type}, its update {new.type}", call_site())

@@ -183,7 +183,7 @@ class _Compiled:
         graph.outputs.extend(outputs.values.values())
         graph = optimize(graph)
         named = dict(zip(outputs.values, graph.outputs, strict=True))
-        return _Program(await backend.build(graph, named, backend.store(), True), outputs.form)
+        return _Program(await backend.build(graph, named, backend.store()), outputs.form)
 
 
 def _form(value: Any, arrays: dict[str, np.ndarray], path: str) -> Any:

@@ -97,7 +97,7 @@ def with_initial(p: Program) -> Arrays:
 async def on_webgpu(p: Program) -> tuple[list[np.ndarray], Built]:
     """The outputs on the GPU, and what ran there; the program is destroyed, its kernel list can be read."""
     backend = await open_backend("webgpu")
-    built = await backend.build(p.graph, p.outputs, backend.store(), True)
+    built = await backend.build(p.graph, p.outputs, backend.store())
     names = p.graph.names_by_role("input")
     found = await built.executor.run({name: p.values[name] for name in names})
     built.executor.destroy()

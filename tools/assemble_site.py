@@ -41,7 +41,7 @@ def main() -> None:
     shutil.copytree(BUILD / "data", target / "data")
     place = os.environ.get("PYODIDE") or "self"
     if place == "cdn":
-        pyodide_from_cdn(target / "pyodide")
+        pyodide_from_cdn(target / "pyodide", CDN)
     elif place == "self":
         shutil.copytree(PYODIDE, target / "pyodide")
     else:
@@ -69,12 +69,12 @@ def vendor(target: Path) -> None:
                     (target / file).write_bytes(member.read())
 
 
-def pyodide_from_cdn(target: Path) -> None:
+def pyodide_from_cdn(target: Path, cdn: str) -> None:
     """A loader that points to the CDN, and a lock with the CDN's addresses."""
     target.mkdir()
-    (target / "pyodide.mjs").write_text(CDN_LOADER.replace("{cdn}", CDN))
+    (target / "pyodide.mjs").write_text(CDN_LOADER.replace("{cdn}", cdn))
     lock = json.loads((DOWNLOADS / "pyodide-lock.json").read_text())
-    write_lock(target / "pyodide-lock.json", cut_lock(lock, hosted=None))
+    write_lock(target / "pyodide-lock.json", cut_lock(lock, hosted_at=cdn))
 
 
 def add_wheel(target: Path) -> None:

@@ -26,7 +26,7 @@ def main() -> None:
     for name in CORE:
         if not (target / name).exists():
             shutil.copy(DOWNLOADS / name, target / name)
-    write_lock(target / "pyodide-lock.json", cut_lock(lock, hosted=target))
+    write_lock(target / "pyodide-lock.json", cut_lock(lock, hosted_in=target))
     size = sum(file.stat().st_size for file in target.iterdir())
     print(f"{target.relative_to(BUILD.parent)}: {size / 1e6:.1f} MB with bytecode")
 
@@ -44,15 +44,14 @@ def compile_archives(archives: list[Path], target: Path) -> None:
     shutil.rmtree(exchange)
 
 
-def cut_lock(lock: dict, *, hosted: Path | None) -> dict:
-    """The lock with `PACKAGES` only: as hosted in that folder, or, with None, as Pyodide's CDN hosts them."""
+def cut_lock(lock: dict, *, hosted_in: Path | None = None, hosted_at: str = "") -> dict:
+    """The lock with `PACKAGES` only: as they are in a folder beside it, or unchanged at another address."""
     packages = {}
     for name in PACKAGES:
         entry = dict(lock["packages"][name])
-        if hosted is None:
-            entry["file_name"] = CDN + entry["file_name"]
-        else:
-            entry["sha256"] = sha256(hosted / entry["file_name"])
+        if hosted_in is not None:
+            entry["sha256"] = sha256(hosted_in / entry["file_name"])
+        entry["file_name"] = hosted_at + entry["file_name"]
         packages[name] = entry
     return {**lock, "packages": packages}
 

@@ -11,8 +11,8 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
-from paths import OUT, ROOT, SITE, fail
 
+from paths import OUT, ROOT, SITE, fail
 from tensorgrad.testing.browser import CHROMIUM_FLAGS, SOFTWARE_ADAPTER, BrowserThread, find_chromium
 from tensorgrad.testing.server import StaticServer
 
@@ -90,7 +90,7 @@ def draw(losses: list[float], predictions: np.ndarray) -> str:
 
     mpl.rcParams["font.family"] = "DejaVu Sans"
     figure = Figure(figsize=(12, 4.6), layout="constrained")
-    left, middle = figure.subfigures(1, 2, width_ratios=(1, 1.25))
+    left, right_half = figure.subfigures(1, 2, width_ratios=(1, 1.25), squeeze=False)[0]
     axes = left.subplots()
     axes.plot(losses, color="#b9c6de", linewidth=0.8, label="each step")
     smooth = np.convolve(losses, np.ones(50) / 50, mode="valid")
@@ -98,8 +98,8 @@ def draw(losses: list[float], predictions: np.ndarray) -> str:
     axes.set(xlabel="step", ylabel="cross entropy", yscale="log", title="Training in the browser")
     axes.legend(frameon=False)
     accuracy = float((predictions == labels).mean())
-    middle.suptitle(f"Held-out digits: {accuracy:.1%} right (in red: {len(wrong)} of {len(labels)} are wrong)")
-    for cell, index in zip(middle.subplots(4, 8).flat, shown, strict=True):
+    right_half.suptitle(f"Held-out digits: {accuracy:.1%} right (in red: {len(wrong)} of {len(labels)} are wrong)")
+    for cell, index in zip(right_half.subplots(4, 8).flat, shown, strict=True):
         cell.imshow(images[index].reshape(28, 28), cmap="gray_r")
         color = "#c0202a" if predictions[index] != labels[index] else "#333333"
         cell.set_title(str(predictions[index]), color=color, fontsize=11, pad=2)

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shutil
 import sys
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -81,6 +83,24 @@ def setting(**values: object) -> Iterator[None]:
         setattr(matmul, name, value)
 
 
+CPU = (
+    Tile(16, 16, 0, 4, 4),
+    Tile(8, 32, 0, 8, 8),
+    Tile(32, 8, 0, 8, 8),
+    Tile(8, 64, 0, 8, 16),
+    Tile(16, 64, 0, 16, 16),
+    Tile(64, 64, 16, 8, 8),
+)
+
+
+def cpu_variants(case: cases.Case) -> Iterator[dict[str, object]]:
+    """What is compared where the adapter is a CPU."""
+    chosen = choose(case.inner, replace(Limits(), software=True))
+    for tile in dict.fromkeys([chosen, *(t for t in CPU if _fair(case, t))]):
+        source = matmul.generate(case.kernel, Limits(), tile=tile)
+        yield _variant(f"{tile} {tile.m}x{tile.n}", source, tile == chosen)
+
+
 def variants(name: str, case: cases.Case, quick: bool) -> Iterator[dict[str, object]]:
     """Each kernel that is timed on a shape."""
     inner = case.inner
@@ -126,12 +146,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--quick", action="store_true", help="only the tiles that the library chooses from")
+    parser.add_argument("--cpu", action="store_true", help="small shapes and kernels for an adapter that is a CPU")
     parser.add_argument("--only", help="only shapes whose name has this in it")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     jobs = []
     for name, (sizes, layouts) in SHAPES.items():
         if options.only and options.only not in name:
+            continue
+        if options.cpu and math.prod(sizes) > 1 << 26:
             continue
         for layout in layouts:
             case = cases.shape_only(sizes, layout)
@@ -140,7 +163,7 @@ def main() -> None:
                     "name": f"{name} {layout}",
                     "sizes": sizes,
                     "layout": layout,
-                    "variants": list(variants(name, case, options.quick)),
+                    "variants": list(cpu_variants(case) if options.cpu else variants(name, case, options.quick)),
                 }
             )
     (options.folder / "matmul.json").write_text(json.dumps(jobs))

@@ -7,6 +7,7 @@ start as poison (NaN), so what a kernel failed to write shows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -19,6 +20,7 @@ from tensorgrad.lower.expr import from_index
 from tensorgrad.lower.index import Var
 from tensorgrad.lower.kernel import Kernel
 from tensorgrad.lower.lowering import Lowered
+from tensorgrad.plan import BufferSpec
 
 
 def run(lowered: Lowered, leaves: Mapping[str, np.ndarray]) -> dict[int, np.ndarray]:
@@ -31,19 +33,31 @@ def run(lowered: Lowered, leaves: Mapping[str, np.ndarray]) -> dict[int, np.ndar
         buffer id -> its flat contents after the kernels and the writebacks.
     """
     plan = lowered.memory.plan
-    buffers: dict[int, np.ndarray] = {}
+    arenas = {name: np.zeros(nbytes, np.uint8) for name, nbytes in plan.arenas.items()}
+    buffers: dict[int, np.ndarray] = {
+        spec.id: arenas[spec.arena][spec.offset : spec.offset + _nbytes(spec)].view(spec.dtype.numpy)
+        for spec in plan.buffers
+        if spec.arena is not None
+    }
     for spec in plan.buffers:
         if spec.kind in ("param", "state", "input"):
-            buffers[spec.id] = np.array(leaves[spec.name], dtype=spec.dtype.numpy).reshape(-1)
+            data = np.array(leaves[spec.name], dtype=spec.dtype.numpy).reshape(-1)
+            if spec.arena is None:
+                buffers[spec.id] = data
+            else:
+                buffers[spec.id][...] = data
         elif spec.kind == "const":
             buffers[spec.id] = np.asarray(spec.initial, dtype=spec.dtype.numpy).reshape(-1).copy()
     for kernel in lowered.kernels:
-        for member in kernel.batch or (kernel,):
-            _run(lowered, member, buffers)
+        _run(lowered, kernel, buffers)
     sources = [buffers[w.source].copy() for w in plan.writebacks]
     for copy, data in zip(plan.writebacks, sources, strict=True):
-        buffers[copy.dest] = data
+        buffers[copy.dest][: data.size] = data
     return buffers
+
+
+def _nbytes(spec: BufferSpec) -> int:
+    return math.prod(spec.shape) * spec.dtype.itemsize
 
 
 def result(lowered: Lowered, buffers: Mapping[int, np.ndarray], value: Value, buffer: int) -> np.ndarray:
@@ -56,7 +70,7 @@ def result(lowered: Lowered, buffers: Mapping[int, np.ndarray], value: Value, bu
 
 
 def _run(lowered: Lowered, kernel: Kernel, buffers: dict[int, np.ndarray]) -> None:
-    graph, where = lowered.graph, lowered.memory.where
+    graph, where, plan = lowered.graph, lowered.memory.where, lowered.memory.plan
 
     def read(value: Value) -> np.ndarray:
         return buffers[where[value]][: graph.type(value).size]
@@ -77,7 +91,8 @@ def _run(lowered: Lowered, kernel: Kernel, buffers: dict[int, np.ndarray]) -> No
     for value, index, data in found:
         type_ = graph.type(value)
         target = buffers.get(where[value])
-        if value not in kernel.inplace or target is None:
+        own = plan.buffers[where[value]].arena is None
+        if target is None or (own and value not in kernel.inplace):
             target = np.full(type_.size, np.nan if type_.dtype.is_float else 0, type_.dtype.numpy)
             buffers[where[value]] = target
         target[index] = data.astype(type_.dtype.numpy)
@@ -121,8 +136,5 @@ class InterpretRuntime(NumpyRuntime):
             buffers = run(lowered, values)
         found = {v: result(lowered, buffers, v, plan.outputs[name]) for name, v in self.outputs.items()}
         found |= {v: result(lowered, buffers, v, plan.grads[name]) for name, v in graph.grads.items()}
-        leaves = {**plan.params, **plan.states}
-        found |= {
-            v: result(lowered, buffers, v, leaves[graph.node(leaf).attrs["name"]]) for leaf, v in graph.updates.items()
-        }
+        found |= {v: result(lowered, buffers, v, lowered.memory.where[leaf]) for leaf, v in graph.updates.items()}
         return found

@@ -19,7 +19,9 @@ import numpy as np
 from tensorgrad.device.base import LOSS_RING, KernelTime, Limits
 from tensorgrad.device.convert import as_array, check_names
 from tensorgrad.errors import InputError, TensorgradError
+from tensorgrad.dtypes import Shape
 from tensorgrad.graph import Graph, Node, Value
+from tensorgrad.ops.arena import parts
 from tensorgrad.primitive import REGISTRY
 
 __all__ = ["Evaluator", "NumpyRuntime", "evaluate"]
@@ -131,6 +133,25 @@ def evaluate(graph: Graph, values: Mapping[str, Any], xp: Any = np, *, exact: bo
     return Evaluator(graph, xp, exact=exact)(values)
 
 
+class _Update(NamedTuple):
+    """A leaf's next value: some elements of a flat result."""
+
+    name: str
+    value: Value
+    place: slice
+    shape: Shape
+
+
+def _updates(graph: Graph, leaf: Value, value: Value) -> list[_Update]:
+    """The leaves that an update of a leaf, or of a pack of leaves, changes."""
+    found = []
+    for part, offset in parts(graph, leaf) or [(leaf, 0)]:
+        type_ = graph.type(part)
+        place = slice(offset, offset + type_.size)
+        found.append(_Update(graph.node(part).attrs["name"], value, place, type_.shape))
+    return found
+
+
 class NumpyRuntime:
     """A graph on the numpy device, with the methods of `runtime.Runtime`.
 
@@ -164,7 +185,7 @@ class NumpyRuntime:
         self._inputs = {name: graph.type(v) for name, v in graph.names_by_role("input").items()}
         self._params = graph.names_by_role("param")
         self._states = graph.names_by_role("state")
-        self._updates = {graph.node(leaf).attrs["name"]: value for leaf, value in graph.updates.items()}
+        self._updates = [update for leaf, value in graph.updates.items() for update in _updates(graph, leaf, value)]
         self._grads: dict[str, np.ndarray] = {}
         self._losses: deque[float] = deque(maxlen=LOSS_RING)
         self._destroyed = False
@@ -225,7 +246,7 @@ class NumpyRuntime:
         check_names("inputs", inputs, self._inputs)
         values = {n: as_array(f"input {n!r}", inputs[n], t.shape, t.dtype) for n, t in self._inputs.items()}
         results = self._evaluate(self.store | values, times)
-        new = {name: np.array(results[value], order="C") for name, value in self._updates.items()}
+        new = {u.name: np.array(results[u.value].reshape(-1)[u.place].reshape(u.shape)) for u in self._updates}
         grads = {name: np.array(results[value], order="C") for name, value in self.graph.grads.items()}
         self.store.update(new)
         self._grads = grads

@@ -235,8 +235,7 @@ def _dispatch(plan: BufferPlan, kernel: KernelSpec, placement: Placement) -> Dis
 
 
 def _range(binding: Binding, placement: Placement) -> Slice:
-    where = placement.slices[binding.buffer]
-    return where._replace(nbytes=binding.nbytes) if binding.nbytes else where
+    return placement.slices[binding.buffer]
 
 
 def _copies(plan: BufferPlan, placement: Placement) -> list[Copy]:

@@ -12,13 +12,14 @@ from collections import Counter
 from typing import NamedTuple
 
 from tensorgrad.graph import Graph, Node, Value
-from tensorgrad.lower.expr import Expr, expr, load
+from tensorgrad.lower.expr import Expr, const, expr, load
 from tensorgrad.lower.index import Digit, Indices, Var, of_var, ravel, unravel
 from tensorgrad.lower.kernel import Kernel, Matmul, Store
 from tensorgrad.primitive import REGISTRY
 
 REDUCTIONS = frozenset({"sum", "max", "min", "argmax", "argmin", "scatter_add"})
-LEAVES = frozenset({"leaf", "array"})
+LEAVES = frozenset({"leaf", "array", "pack"})
+"""What is in a buffer without a kernel that puts it there."""
 FREE = frozenset({"const", "iota"})
 
 _COSTS = {"div": 4, "sqrt": 4, "rsqrt": 4, "exp": 8, "log": 8, "sigmoid": 12, "pow": 24}
@@ -79,7 +80,7 @@ class Composer:
             value = Value(node.id)
             if node.op in LEAVES or node.op in REDUCTIONS or node.op == "matmul":
                 self.stored.update(node.values)
-            elif value in roots and not self._is_alias(node):
+            elif node.op == "place" or (value in roots and not self._is_alias(node)):
                 self.stored.add(value)
             elif not REGISTRY[node.op].view and node.op not in FREE:
                 cost = self._cost(node)
@@ -177,9 +178,11 @@ class Composer:
         Args:
             inside: compose the value itself even if it is stored (it is being computed here).
         """
-        node = self.graph.node(value)
+        node, type_ = self.graph.node(value), self.graph.type(value)
+        if type_.size == 0:
+            # there is nothing to read: padding asks, and takes its own value
+            return const(0, type_.dtype)
         if value in self.stored and not inside:
-            type_ = self.graph.type(value)
             return load(value, ravel(idx, type_.shape), type_.dtype)
         rule = REGISTRY[node.op].lower
         assert rule is not None, node.op
@@ -207,19 +210,13 @@ class Composer:
         batch = Var("b", node.type.size // max(1, left.shape[-2] * right.shape[-1]))
         m, n, k = Var("m", left.shape[-2]), Var("n", right.shape[-1]), Var("k", left.shape[-1])
         at = unravel(of_var(batch), lead)
-        a = self._operand(node.inputs[0], (*at, of_var(m), of_var(k)))
-        b = self._operand(node.inputs[1], (*at, of_var(k), of_var(n)))
+        a = self.element(node.inputs[0], (*at, of_var(m), of_var(k)))
+        b = self.element(node.inputs[1], (*at, of_var(k), of_var(n)))
         value = Value(node.id)
         index = ravel((*at, of_var(m), of_var(n)), node.type.shape)
         acc = expr("acc", (), node.type.dtype, value)
         inner = Matmul(node.id, batch, m, n, k, a, b, node.type.dtype)
         return Kernel(Var("r", node.type.size), None, [Store(value, index, acc)], inner, {node.id})
-
-    def _operand(self, value: Value, idx: Indices) -> Expr:
-        if self.graph.type(value).size == 0:
-            # an empty inner loop: nothing is read
-            return expr("const", (), self.graph.type(value).dtype, 0.0)
-        return self.element(value, idx)
 
 
 class Operand:

@@ -3,11 +3,12 @@
 Each is defined once, as an expression of operations that every printer has, so that the
 GPU and the interpreter compute the same formula. `expand` says what an elementwise
 operation is made of; what it returns None for, each printer prints natively: `+ - *`,
-f32 division, sqrt, exp, floor, comparisons and the like.
+f32 division, sqrt, floor, comparisons and the like.
 
 Why not WGSL's own: its accuracy table allows sin and cos an absolute error of 2**-11
-and only on [-pi, pi], tanh and log near 1 an error relative to nothing, and compilers
-may assume that no NaN occurs, so NaN is found by its bits.
+and only on [-pi, pi], tanh and log near 1 an error relative to nothing, exp one that
+grows with |x|. And compilers may assume that no NaN occurs: exp(NaN) is 0 on one, and a
+NaN is found by its bits.
 """
 
 from __future__ import annotations
@@ -132,6 +133,7 @@ def _threefry(key0: Scalar, key1: Scalar, counter0: Scalar, counter1: Scalar) ->
 
 def _define_all() -> None:
     unary = {
+        "exp": transcendental.exp,
         "expm1": transcendental.expm1,
         "log": transcendental.log,
         "log1p": transcendental.log1p,

@@ -11,11 +11,12 @@ themselves, so it is legal by construction; what pays is decided by the few rule
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from tensorgrad.graph import Graph, Value
 from tensorgrad.lower.expr import Expr, rebuild, reductions
 from tensorgrad.lower.index import Digit, Index, Var, digit_of, of_var, substitute
+from tensorgrad.ops.arena import parts
 from tensorgrad.lower.kernel import Kernel, Store, at, invert, split_rows, store_vars
 
 MIN_ROWS = 64
@@ -29,8 +30,6 @@ class Fuser:
         graph: the kernels' graph.
         kernels: in topological order; changed in place.
         outside: values that somebody outside the kernels reads.
-        apart: values whose readers stay in kernels of their own (gradients: all parameters' updates
-            become one kernel, which reads them from an arena).
         updates: state leaf -> the stored value that replaces it.
         max_buffers: storage buffers that a kernel may bind.
         hopeful: count an update and the state that it replaces as one buffer, before it is known
@@ -44,11 +43,9 @@ class Fuser:
         outside: set[Value],
         updates: Mapping[Value, Value],
         max_buffers: int = 8,
-        apart: frozenset[Value] = frozenset(),
         hopeful: bool = True,
     ) -> None:
         self.graph, self.outside, self.updates, self.max_buffers = graph, outside, updates, max_buffers
-        self.apart = apart
         self.replaces = {value: leaf for leaf, value in updates.items()} if hopeful else {}
         self.kernels: list[Kernel | None] = list(kernels)
         self.reads = [k.loads() for k in kernels]
@@ -57,7 +54,7 @@ class Fuser:
         self.before: list[int] = []  # bit j of before[i]: kernel j runs before kernel i
         for i, reads in enumerate(self.reads):
             mask = 0
-            for value in reads:
+            for value in self._held(reads):
                 self.readers.setdefault(value, set()).add(i)
                 if value in self.writer:
                     j = self.writer[value]
@@ -77,11 +74,18 @@ class Fuser:
             self._overwrite(leaf, value)
         return self._order()
 
+    def _held(self, values: Iterable[Value]) -> Iterator[Value]:
+        """The values, and those that lie in the packs among them."""
+        for value in values:
+            yield value
+            for part, _ in parts(self.graph, value):
+                yield part
+
     # Who may join ---------------------------------------------------------------------------
 
     def _producers(self, i: int) -> list[int]:
         """The kernels whose results kernel i reads, the latest first."""
-        return sorted({self.writer[v] for v in self.reads[i] if v in self.writer}, reverse=True)
+        return sorted({self.writer[v] for v in self._held(self.reads[i]) if v in self.writer}, reverse=True)
 
     def _legal_order(self, j: int, i: int) -> bool:
         """No third kernel has to run after j and before i."""
@@ -103,8 +107,6 @@ class Fuser:
         producer, consumer = self.kernels[j], self.kernels[i]
         if producer is None or consumer is None or consumer.matmul or not self._fits(producer, consumer, i, j):
             return
-        if any(v in self.apart and v in self.reads[i] for v in producer.writes):
-            return
         joined = join(producer, consumer, self.reads[i])
         if joined is not None:
             self._replace(j, i, joined)
@@ -112,12 +114,12 @@ class Fuser:
     def _replace(self, j: int, i: int, joined: Kernel) -> None:
         """The joined kernel takes the later place i; j is gone."""
         for place in (i, j):
-            for value in self.reads[place]:
+            for value in self._held(self.reads[place]):
                 self.readers[value].discard(place)
         self.kernels[j], self.kernels[i] = None, joined
         self.reads[j] = {}
         self.reads[i] = joined.loads()
-        for value in self.reads[i]:
+        for value in self._held(self.reads[i]):
             self.readers.setdefault(value, set()).add(i)
         for value in joined.writes:
             self.writer[value] = i
@@ -186,7 +188,7 @@ class Fuser:
         store = next(s for s in kernel.stores if s.value == value)
         if not self.reads[i].get(leaf, set()) <= {store.index}:
             return
-        others = self.readers.get(leaf, set()) - {i}
+        others = {k for v in self._held((leaf,)) for k in self.readers.get(v, ())} - {i}
         if any(self.before[k] >> i & 1 for k in others):
             return
         kernel.inplace[value] = leaf

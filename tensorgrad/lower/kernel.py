@@ -49,9 +49,6 @@ class Kernel:
         matmul: the inner product whose result `acc` the stores use; its variables replace rows and cols.
         nodes: the graph nodes that it computes.
         inplace: stored value -> the state whose buffer it overwrites.
-        batch: the kernels of one form that this one runs at once, over neighbouring slices of arenas;
-            its own stores are the first one's.
-        span: elements of a batch, padding between slices included.
     """
 
     rows: Var
@@ -60,8 +57,6 @@ class Kernel:
     matmul: Matmul | None = None
     nodes: set[int] = field(default_factory=set)
     inplace: dict[Value, Value] = field(default_factory=dict)
-    batch: list[Kernel] = field(default_factory=list)
-    span: int = 0
 
     @property
     def kind(self) -> str:
@@ -79,8 +74,6 @@ class Kernel:
     @property
     def size(self) -> int:
         """Elements of its index space."""
-        if self.batch:
-            return self.span
         total = 1
         for var in self.vars:
             total *= var.size
@@ -92,17 +85,16 @@ class Kernel:
             yield from (self.matmul.a, self.matmul.b)
 
     def loads(self) -> dict[Value, set[Index]]:
-        """Stored value -> the indices at which the kernel (for a batch: any of its members) reads it."""
+        """Stored value -> the indices at which the kernel reads it."""
         found: dict[Value, set[Index]] = {}
-        for kernel in self.batch or (self,):
-            for e in kernel.expressions():
-                for value, indices in loads(e).items():
-                    found.setdefault(value, set()).update(indices)
+        for e in self.expressions():
+            for value, indices in loads(e).items():
+                found.setdefault(value, set()).update(indices)
         return found
 
     @property
     def writes(self) -> list[Value]:
-        return [s.value for kernel in self.batch or (self,) for s in kernel.stores]
+        return [s.value for s in self.stores]
 
 
 def store_vars(store: Store, kernel: Kernel) -> tuple[Var, ...]:

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tensorgrad.graph import Graph, Value
-from tensorgrad.lower.arena import batch
-from tensorgrad.lower.arena import layout as arenas_for
 from tensorgrad.lower.compose import Composer
 from tensorgrad.lower.expr import clear_interned
 from tensorgrad.lower.fuse import Fuser
 from tensorgrad.lower.kernel import Kernel
-from tensorgrad.lower.memory import Memory, Planner, Slot, verify
+from tensorgrad.lower.memory import Memory, Planner, verify
 from tensorgrad.lower.show import show, show_index
 
 
@@ -53,41 +51,24 @@ class Lowered:
         return "\n".join(lines)
 
 
-def lower(
-    graph: Graph,
-    outputs: Mapping[str, Value],
-    *,
-    fuse: bool = True,
-    max_buffers: int = 8,
-    binding_size: int = 128 << 20,
-    slots: dict[str, Slot] | None = None,
-    arenas: dict[str, int] | None = None,
-) -> Lowered:
+def lower(graph: Graph, outputs: Mapping[str, Value], *, fuse: bool = True, max_buffers: int = 8) -> Lowered:
     """Lowers an optimized graph.
 
     Args:
         outputs: name -> value that the host reads.
         fuse: False gives every value that owns a buffer a kernel of its own, for comparison.
         max_buffers: storage buffers that a kernel may bind.
-        binding_size: bytes that one binding may cover.
-        slots, arenas: places of parameters, gradients and states in shared allocations, where they are
-            fixed already; by default the lowering lays them out.
     """
     composer = Composer(graph, fuse, max_buffers)
     buffer_of = {v: _owner(composer, v) for v in {*graph.roots(), *graph.leaves.values()}}
+    buffer_of |= {Value(n.id): Value(n.id) for n in graph.nodes if n.op == "place"}
     updates = {leaf: buffer_of[v] for leaf, v in graph.updates.items()}
     read = {*outputs.values(), *graph.grads.values(), *graph.updates.values()}
     outside = {buffer_of[v] for v in read}
-    apart = frozenset(buffer_of[v] for v in graph.grads.values())
-    kernels = Fuser(graph, composer.kernels(), outside, updates, max_buffers, apart).run(fuse)
+    kernels = Fuser(graph, composer.kernels(), outside, updates, max_buffers).run(fuse)
     if any(_bindings(k) > max_buffers for k in kernels):
-        kernels = Fuser(graph, composer.kernels(), outside, updates, max_buffers, apart, hopeful=False).run(fuse)
-    keys = {v: name for name, v in graph.leaves.items()}
-    keys |= {buffer_of[v]: f"grad {name}" for name, v in graph.grads.items()}
-    slots, arenas = arenas_for(graph, binding_size) if fuse and arenas is None else (slots or {}, arenas or {})
-    if fuse:
-        kernels = batch(graph, kernels, keys, slots)
-    memory = Planner(graph, kernels, buffer_of, outputs, slots, arenas).plan()
+        kernels = Fuser(graph, composer.kernels(), outside, updates, max_buffers, hopeful=False).run(fuse)
+    memory = Planner(graph, kernels, buffer_of, outputs).plan()
     verify(graph, kernels, memory, buffer_of)
     clear_interned()
     return Lowered(graph, kernels, memory)

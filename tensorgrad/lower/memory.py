@@ -12,12 +12,10 @@ from dataclasses import dataclass, field
 
 from tensorgrad.dtypes import f32
 from tensorgrad.graph import Graph, Value
+from tensorgrad.lower.compose import LEAVES
 from tensorgrad.lower.kernel import Kernel
+from tensorgrad.ops.arena import parts
 from tensorgrad.plan import BufferKind, BufferPlan, BufferSpec, Writeback
-
-ALIGNMENT = 256
-"""WebGPU's minimum alignment of a binding's offset."""
-
 
 class PlanError(AssertionError):
     """A buffer plan would read or overwrite the wrong data: a fault of the library."""
@@ -29,6 +27,20 @@ class Slot:
 
     arena: str
     offset: int
+
+
+def _slots(graph: Graph) -> tuple[dict[Value, Slot], dict[str, int]]:
+    """The places of packs and of what lies in them, and each arena's bytes."""
+    slots: dict[Value, Slot] = {}
+    arenas: dict[str, int] = {}
+    for node in graph.nodes:
+        if node.op == "pack":
+            name, width = node.attrs["name"], node.type.dtype.itemsize
+            arenas[name] = node.type.nbytes
+            slots[Value(node.id)] = Slot(name, 0)
+            for part, offset in parts(graph, Value(node.id)):
+                slots[part] = Slot(name, offset * width)
+    return slots, arenas
 
 
 @dataclass(slots=True)
@@ -52,8 +64,6 @@ class Planner:
         kernels: in the order in which they run.
         buffer_of: value -> the stored value in whose buffer it is (itself, or what it is a reshape of).
         outputs: name -> value that the host reads.
-        slots: leaf name, or `grad NAME` -> its place in an arena; all others have buffers of their own.
-        arenas: arena -> bytes.
     """
 
     def __init__(
@@ -62,12 +72,10 @@ class Planner:
         kernels: Sequence[Kernel],
         buffer_of: Mapping[Value, Value],
         outputs: Mapping[str, Value],
-        slots: Mapping[str, Slot] | None = None,
-        arenas: Mapping[str, int] | None = None,
     ) -> None:
         self.graph, self.kernels, self.outputs = graph, kernels, outputs
         self.buffer_of = buffer_of
-        self.slots, self.arenas = dict(slots or {}), dict(arenas or {})
+        self.slots, self.arenas = _slots(graph)
         self.specs: list[BufferSpec] = []
         self.where: dict[Value, int] = {}
         self.pool: list[int] = []
@@ -90,7 +98,7 @@ class Planner:
 
     def _add(self, kind: BufferKind, name: str, value: Value, **fields: object) -> int:
         type_ = self.graph.type(value)
-        slot = self.slots.get(f"grad {name.removeprefix('grad ')}" if kind == "grad" else name)
+        slot = self.slots.get(value)
         place = {"arena": slot.arena, "offset": slot.offset} if slot else {}
         spec = BufferSpec(
             len(self.specs), kind, name, type_.shape, type_.dtype, storage_bytes(type_.nbytes), **fields, **place
@@ -108,12 +116,17 @@ class Planner:
                 self._add(role, node.attrs["name"], value, initial=initial)
             elif node.op == "array":
                 self._add("const", f"const{node.id}", value, initial=node.attrs["data"].array)
+            elif node.op == "pack":
+                self._add("temp", node.attrs["name"], value)
 
     def _kept(self, inplace: Mapping[Value, Value]) -> set[Value]:
         """Values whose buffers are read after the kernels; each gets one of its own."""
         kept: set[Value] = set()
         for name, value in self.graph.grads.items():
             kept.add(self._own("grad", f"grad {name}", value))
+        for node in self.graph.nodes:
+            if node.op == "place":
+                kept.add(self._own("grad", f"grad {node.attrs['slot']}", Value(node.id)))
         for name, value in self.outputs.items():
             kept.add(self._own("output", name, value))
         for value in self.graph.updates.values():
@@ -155,7 +168,7 @@ class Planner:
         by_kind = {kind: {s.name: s.id for s in self.specs if s.kind == kind} for kind in ("input", "param", "state")}
         return BufferPlan(
             tuple(self.specs),
-            {a: n for a, n in self.arenas.items() if any(s.arena == a for s in self.specs)},
+            self.arenas,
             by_kind["input"],
             by_kind["param"],
             by_kind["state"],
@@ -172,12 +185,13 @@ def verify(graph: Graph, kernels: Sequence[Kernel], memory: Memory, buffer_of: M
         PlanError: naming the kernel, the value and what its buffer holds instead.
     """
     where, specs = memory.where, memory.plan.buffers
-    holds: dict[int, Value] = {
-        where[Value(n.id)]: Value(n.id) for n in graph.nodes if n.op in ("leaf", "array") and Value(n.id) in where
+    holds: dict[int, Value | None] = {
+        where[Value(n.id)]: Value(n.id) for n in graph.nodes if n.op in LEAVES and Value(n.id) in where
     }
+    inside = {where[Value(n.id)]: [where[v] for v in n.inputs] for n in graph.nodes if n.op == "pack"}
     for step, kernel in enumerate(kernels):
         reads, written = kernel.loads(), {where[v] for v in kernel.writes}
-        for value in reads:
+        for value in [*reads, *(part for value in reads for part, _ in parts(graph, value))]:
             if holds.get(where[value]) != value:
                 raise PlanError(f"kernel {step} reads {value}; {specs[where[value]].name} holds {holds.get(where[value])}")
         for value in kernel.writes:
@@ -185,12 +199,19 @@ def verify(graph: Graph, kernels: Sequence[Kernel], memory: Memory, buffer_of: M
             if graph.type(value).nbytes > spec.nbytes:
                 raise PlanError(f"kernel {step} writes {value} of {graph.type(value)} to {spec.nbytes} bytes")
             for read in reads:
-                if where[read] == where[value] and kernel.inplace.get(value) != read:
+                if _overlap(specs, where[read], where[value]) and kernel.inplace.get(value) != read:
                     raise PlanError(f"kernel {step} reads {read} and writes {value} in one buffer")
         if len(written) != len(kernel.writes):
             raise PlanError(f"kernel {step} writes two values to one buffer")
-        holds.update({where[v]: v for v in kernel.writes})
+        for value in kernel.writes:
+            holds[where[value]] = value
+            holds.update(dict.fromkeys(inside.get(where[value], ())))
     for value in {*graph.outputs, *graph.captures.values(), *graph.grads.values(), *graph.updates.values()}:
         owner = buffer_of[value]
         if graph.type(owner).size and holds.get(where[owner]) != owner:
             raise PlanError(f"{value} is read after the kernels; its buffer holds {holds.get(where[owner])}")
+
+
+def _overlap(specs: Sequence[BufferSpec], a: int, b: int) -> bool:
+    """Whether a kernel may not read one and write the other: they are one device buffer."""
+    return a == b or (specs[a].arena is not None and specs[a].arena == specs[b].arena)

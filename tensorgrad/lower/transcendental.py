@@ -1,6 +1,6 @@
 """The formulas of tanh, erf, log, sin, pow and their kin, in operations that every printer has.
 
-A formula takes and gives `Scalar`s; `functions` makes a `Function` of each. exp, sqrt and
+A formula takes and gives `Scalar`s; `functions` makes a `Function` of each. sqrt and
 division are the device's own.
 """
 
@@ -52,10 +52,13 @@ def power_of_two(n: Scalar) -> Scalar:
 
 
 # Coefficients, from the lowest power ------------------------------------------------------
-# _TANH, _LOG, _SIN and _COS: S. Moshier, Cephes (tanhf, logf, sinf, cosf). The others are
+# _EXP, _LOG, _TANH, _SIN and _COS: S. Moshier, Cephes (expf, logf, ...). The others are
 # weighted least-maximum fits made for this file; in exact arithmetic each one's relative
 # error is below 4e-9.
 
+_EXP = (
+    5.0000001201e-1, 1.6666665459e-1, 4.1665795894e-2, 8.3334519073e-3, 1.3981999507e-3, 1.9875691500e-4,
+)  # fmt: skip
 _TANH = (-3.33332819422e-1, 1.33314422036e-1, -5.37397155531e-2, 2.06390887954e-2, -5.70498872745e-3)
 _LOG = (
     3.3333331174e-1, -2.4999993993e-1, 2.0000714765e-1, -1.6668057665e-1, 1.4249322787e-1,
@@ -78,6 +81,27 @@ _ERFC = (
 
 # exp, log and their kin -----------------------------------------------------------------
 
+LOG2_HIGH = 0.693359375  # of few bits, so that a product with a small whole number is exact
+LOG2_LOW = -2.12194440e-4
+
+
+def exp(x: Scalar) -> Scalar:
+    """e**x to 2 ULP; inf from 88.73 on, below -103.97 zero (where a device flushes, from -87.34 down).
+
+    WGSL's own may be off by 2 * |x| ULP, and some devices' make 0 of NaN.
+    """
+    x = select(x > 89.0, 89.0, select(x < -105.0, -105.0, x))
+    n = (x * (1 / math.log(2))).apply("round")
+    r = x - n * LOG2_HIGH - n * LOG2_LOW
+    return times_power_of_two(polynomial(r, *_EXP) * (r * r) + r + 1.0, n)
+
+
+def times_power_of_two(x: Scalar, n: Scalar) -> Scalar:
+    """x * 2**n for a whole f32 n of -250 <= n <= 250, in two halves: 2**128 is inf already."""
+    whole = n.cast(i32)
+    half = whole >> 1
+    return x * power_of_two(half) * power_of_two(whole - half)
+
 
 def expm1(x: Scalar) -> Scalar:
     return select(absolute(x) < 0.5, polynomial(x, *_EXPM1) * (x * x) + x, x.apply("exp") - 1.0)
@@ -96,10 +120,6 @@ def _split_power(x: Scalar) -> tuple[Scalar, Scalar]:
     exponent = (shifted.bitcast(i32) >> 23).cast(f32)
     mantissa = ((shifted & 0x007FFFFF) + 0x3F3504F3).bitcast(f32)
     return mantissa - 1.0, exponent
-
-
-LOG2_HIGH = 0.693359375  # of few bits, so that a product with a small whole number is exact
-LOG2_LOW = -2.12194440e-4
 
 
 def _log_edges(x: Scalar, inside: Scalar) -> Scalar:
@@ -183,15 +203,6 @@ def sin_of(x: Scalar, shift: int) -> Scalar:
 # pow ------------------------------------------------------------------------------------
 
 
-def _exp2(t: Scalar) -> Scalar:
-    """2**t by way of exp of the fraction; the power of two comes in two halves, as 2**128 is inf already."""
-    t = select(t < -160.0, -160.0, select(t > 160.0, 160.0, t))
-    n = t.apply("round")
-    whole = n.cast(i32)
-    half = whole >> 1
-    return ((t - n) * math.log(2)).apply("exp") * power_of_two(half) * power_of_two(whole - half)
-
-
 def pow(a: Scalar, b: Scalar) -> Scalar:
     """a**b with C's edges (IEEE 754 `pow`).
 
@@ -205,7 +216,10 @@ def pow(a: Scalar, b: Scalar) -> Scalar:
     log2 = (_log_near_one(f) + f) * (1 / math.log(2))
     # beyond 1e12 every power of a base other than 1 is 0 or inf anyway
     power = select(b < -1e12, -1e12, select(b > 1e12, 1e12, b))
-    value = _exp2(power * e + power * log2)
+    t = power * e + power * log2
+    t = select(t < -160.0, -160.0, select(t > 160.0, 160.0, t))
+    n = t.apply("round")
+    value = times_power_of_two(((t - n) * math.log(2)).apply("exp"), n)
     whole = b.apply("floor").equals(b)
     # from 2**24 on every f32 is even; below, the last bit of the whole number tells
     odd = whole & (absolute(b) < 16777216.0) & ((b.cast(i32) & 1).equals(1))
@@ -213,9 +227,7 @@ def pow(a: Scalar, b: Scalar) -> Scalar:
     edge = select(select(zero, b > 0.0, b < 0.0), number(0.0), INF)
     value = select(zero | infinite, edge, value)
     grows = (size > 1.0).equals(b > 0.0)
-    value = select(
-        absolute(b).equals(INF), select(size.equals(1.0), 1.0, select(grows, number(INF), 0.0)), value
-    )
+    value = select(absolute(b).equals(INF), select(size.equals(1.0), 1.0, select(grows, number(INF), 0.0)), value)
     negative = (bits(a) & SIGN).equals(SIGN)
     value = select(negative & odd, -value, value)
     value = select((a < 0.0) & (whole ^ True) & isfinite(a) & isfinite(b), NAN, value)

@@ -80,7 +80,13 @@ broadcast_to_p = primitive(
 
 
 def _eval_cast(xp: Any, x: Any, dtype: DType) -> Any:
-    return x.astype(dtype.numpy)
+    if x.dtype.kind != "f" or dtype.kind not in "iu":
+        return x.astype(dtype.numpy)
+    # as WGSL does, and where NumPy's answer depends on the machine: stopped at the ends, NaN is 0
+    info = np.iinfo(dtype.numpy)
+    above, below = x >= float(info.max) + 1, x <= float(info.min)
+    whole = xp.where(above | below | xp.isnan(x), 0, x).astype(dtype.numpy)
+    return xp.where(above, dtype.numpy.type(info.max), xp.where(below, dtype.numpy.type(info.min), whole))
 
 
 def _lower_cast(idx: Indices, x: Any, dtype: DType) -> Expr:
@@ -88,7 +94,8 @@ def _lower_cast(idx: Indices, x: Any, dtype: DType) -> Expr:
 
     value = x(idx)
     if value.op == "const":
-        return const(value.data, dtype)
+        number = np.asarray(value.data).astype(value.dtype.numpy)
+        return const(_eval_cast(np, number, dtype).item(), dtype)
     return value if value.dtype is dtype else expr("cast", (value,), dtype)
 
 
@@ -167,7 +174,8 @@ def tensor(value: Any, dtype: DType | None = None) -> Tensor:
     if isinstance(value, bool | int | float):
         return full((), value, dtype)
     array, found = host_array(value)
-    if array.size and (array.ndim == 0 or (array == array.flat[0]).all()):
+    # by their bytes: 0.0 is not -0.0, and NaN is itself
+    if array.size and array.tobytes() == array.flat[0].tobytes() * array.size:
         return full(array.shape, array.flat[0], dtype or found)
     return cast(bind(array_p, data=Data(array), dtype=found), dtype or found)
 
@@ -176,7 +184,7 @@ asarray = tensor
 
 
 def cast(x: TensorLike, dtype: DType) -> Tensor:
-    """The tensor in another dtype: floats to integers truncate, anything not 0 is True.
+    """The tensor in another dtype: floats to integers truncate and saturate (NaN is 0), anything not 0 is True.
 
     Args:
         dtype: one of `tg.f32`, `tg.i32`, `tg.u32`, `tg.bool_`, `tg.f16`.

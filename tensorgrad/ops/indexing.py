@@ -12,6 +12,7 @@ from tensorgrad.errors import DtypeError
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, const, expr, from_index, reduce, where
 from tensorgrad.lower.index import Indices, dynamic, of_var, unravel
+from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.core import TensorLike, as_shape, cast, tensor
 from tensorgrad.ops.reduce import fresh_var
 from tensorgrad.primitive import primitive
@@ -43,6 +44,8 @@ def iota(shape: Shape, axis: int) -> Tensor:
 def arange(start: float, stop: float | None = None, step: float = 1, dtype: DType | None = None) -> Tensor:
     """Numbers from `start` (0) up to, not including, `stop`; i32 unless a bound is a float."""
     first, end = (0, start) if stop is None else (start, stop)
+    if step == 0:
+        fail("arange: the step must not be 0")
     size = max(0, int(np.ceil((end - first) / step)))
     whole = all(isinstance(n, int | np.integer) for n in (first, end, step))
     line = iota((size,), 0)
@@ -128,11 +131,20 @@ def _scatter_lower(idx: Indices, updates: Any, indices: Any, axis: int, size: in
     return reduce("sum", var, where(named, value, const(0, updates.dtype)))
 
 
+def _scatter_grad(g: Tensor, out: Tensor, updates: Tensor, indices: Tensor, axis: int, size: int) -> tuple[Any, None]:
+    """What was dropped gets 0, where `take` alone would give NaN."""
+    from tensorgrad.ops.views import reshape
+
+    known = (indices < size) if indices.dtype is u32 else (indices >= 0) & (indices < size)
+    after = updates.ndim - axis - indices.ndim
+    return ew.where(reshape(known, *indices.shape, *(1,) * after), take(g, indices, axis), 0.0), None
+
+
 scatter_add_p = primitive(
     "scatter_add",
     shape=_scatter_shape,
     eval=_scatter_eval,
-    grad=lambda g, out, updates, indices, axis, size: (take(g, indices, axis), None),
+    grad=_scatter_grad,
     lower=_scatter_lower,
 )
 
@@ -165,7 +177,13 @@ def scatter_add(updates: TensorLike, indices: TensorLike, axis: int, size: int) 
         indices: positions; repeated ones add up, those outside the size are dropped.
         size: of the axis that replaces the indices' axes.
     """
-    return bind(scatter_add_p, tensor(updates), _integers("scatter_add", indices), axis=axis, size=size)
+    updates, indices = tensor(updates), _integers("scatter_add", indices)
+    if updates.dtype is bool_:
+        updates = cast(updates, i32)
+    axis = check_axis("scatter_add", axis, updates.ndim - indices.ndim + 1)
+    if size < 0:
+        fail(f"scatter_add: the size must not be negative, got {size}")
+    return bind(scatter_add_p, updates, indices, axis=axis, size=size)
 
 
 def embedding(weight: TensorLike, indices: TensorLike) -> Tensor:

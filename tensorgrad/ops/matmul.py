@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tensorgrad.callsite import call_site
-from tensorgrad.dtypes import f32
+from tensorgrad.dtypes import bool_
 from tensorgrad.errors import DtypeError
 from tensorgrad.graph import TensorType
-from tensorgrad.ops.core import TensorLike, broadcast_to, cast, meet
-from tensorgrad.ops.views import reshape, swapaxes
+from tensorgrad.ops.core import TensorLike, broadcast_to, meet
+from tensorgrad.ops.reduce import sum as sum_
+from tensorgrad.ops.views import expand_dims, reshape, swapaxes
 from tensorgrad.primitive import primitive
 from tensorgrad.shape import broadcast_trailing, infer_matmul, infer_matmul_batched, shape_size
 from tensorgrad.tensor import Tensor
@@ -37,17 +36,20 @@ matmul_p = primitive(
 def matmul(a: TensorLike, b: TensorLike) -> Tensor:
     """The matrix product `[..., M, K] @ [..., K, N]`, NumPy's: leading axes broadcast, 1-d operands are vectors.
 
-    A right operand without leading axes multiplies all rows of the left one at once.
+    A right operand without leading axes multiplies all rows of the left one at once. Integers are exact.
 
     Raises:
         ShapeError: where the inner sizes differ or the leading axes do not broadcast.
     """
     dtype, (x, y) = meet(a, b)
     out = infer_matmul("matmul", x.shape, y.shape)
+    if dtype is bool_:
+        raise DtypeError("matmul is not defined for bool tensors; convert with .astype(tg.f32)", call_site())
+    x = reshape(x, 1, x.size) if x.ndim == 1 else x
+    y = reshape(y, y.size, 1) if y.ndim == 1 else y
     if not dtype.is_float:
-        return cast(matmul(cast(x, f32), cast(y, f32)), dtype) if dtype.kind != "b" else _bools()
-    x = reshape(x, 1, -1) if x.ndim == 1 else x
-    y = reshape(y, -1, 1) if y.ndim == 1 else y
+        # the template multiplies floats, which would round
+        return reshape(sum_(expand_dims(x, -1) * expand_dims(y, -3), -2), *out)
     rows, k, columns = x.shape[-2], x.shape[-1], y.shape[-1]
     if y.ndim == 2:
         lead = shape_size(x.shape[:-1])
@@ -59,6 +61,3 @@ def matmul(a: TensorLike, b: TensorLike) -> Tensor:
     y = reshape(broadcast_to(y, *batch, k, columns), count, k, columns)
     return reshape(bind(matmul_p, x, y), *out)
 
-
-def _bools() -> Any:
-    raise DtypeError("matmul is not defined for bool tensors; convert with .astype(tg.f32)", call_site())

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tensorgrad import ops
-from tensorgrad.optim.optimizer import Groups, LearningRate, Optimizer, Rule
+from tensorgrad.optim.optimizer import Groups, LearningRate, Optimizer, Rule, Which
 from tensorgrad.tensor import Tensor
 
 
@@ -21,7 +21,7 @@ class Adam(Optimizer):
         weight_decay: this times the parameter is added to its gradient.
         amsgrad: divide by the largest second average so far.
         maximize: ascend.
-        groups, clip_norm, clip_value: see `Optimizer`.
+        groups, params, clip_norm, clip_value: see `Optimizer`.
 
     Source: Kingma and Ba, Adam: a method for stochastic optimization (2014); Reddi, Kale and
     Kumar, On the convergence of Adam and beyond (2018), for amsgrad.
@@ -43,12 +43,14 @@ class Adam(Optimizer):
         *,
         maximize: bool = False,
         groups: Groups = (),
+        params: Which | None = None,
         clip_norm: float | None = None,
         clip_value: float | None = None,
     ) -> None:
         super().__init__(
             lr,
             groups=groups,
+            params=params,
             clip_norm=clip_norm,
             clip_value=clip_value,
             betas=tuple(betas),
@@ -103,7 +105,7 @@ class AdamW(Adam):
     """Adam whose weight decay shrinks the parameters themselves, by `lr * weight_decay` a step.
 
     Args:
-        lr, betas, eps, amsgrad, maximize, groups, clip_norm, clip_value: as `Adam`.
+        lr, betas, eps, amsgrad, maximize, groups, params, clip_norm, clip_value: as `Adam`.
         weight_decay: 0.01 by default.
 
     Source: Loshchilov and Hutter, Decoupled weight decay regularization (2019).
@@ -124,6 +126,7 @@ class AdamW(Adam):
         *,
         maximize: bool = False,
         groups: Groups = (),
+        params: Which | None = None,
         clip_norm: float | None = None,
         clip_value: float | None = None,
     ) -> None:
@@ -135,6 +138,7 @@ class AdamW(Adam):
             amsgrad,
             maximize=maximize,
             groups=groups,
+            params=params,
             clip_norm=clip_norm,
             clip_value=clip_value,
         )

@@ -16,6 +16,7 @@ from typing import Any
 
 from tensorgrad import ops
 from tensorgrad.errors import InputError
+from tensorgrad.ops.arena import ALIGNMENT, pack, place
 from tensorgrad.optim.clip import clip_grad_norm, clip_grad_value
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import state_input, update_state
@@ -53,6 +54,9 @@ class Optimizer:
         groups: pairs of (which parameters, hyper-parameters that differ for them), the first that
             fits counts: `[("*.bias", {"weight_decay": 0.0})]`. Names are the module's,
             `out.weight`; patterns are those of `fnmatch`.
+        params: which parameters it trains, a pattern or a function as in `groups`; None is all that
+            the loss depends on. Two networks that are trained against each other share a module
+            and have an optimizer each: `params="generator.*"`.
         clip_norm: scale the gradients down together where their norm is larger.
         clip_value: cut each element of the gradients off at this size.
         hyper: the subclass's own hyper-parameters.
@@ -66,6 +70,9 @@ class Optimizer:
     {'optim.lr': 0.001}
     """
 
+    elementwise = True
+    """Whether `rule` treats every element alike, whatever tensor it belongs to."""
+
     prefix = "optim"
     """Goes before the names of all states and step scalars; two optimizers on one state need two."""
 
@@ -74,13 +81,14 @@ class Optimizer:
         lr: LearningRate,
         *,
         groups: Groups = (),
+        params: Which | None = None,
         clip_norm: float | None = None,
         clip_value: float | None = None,
         **hyper: Any,
     ) -> None:
         self.hyper: dict[str, Any] = {"lr": lr, **hyper}
         self.groups = tuple((which, dict(changes)) for which, changes in groups)
-        self.clip_norm, self.clip_value = clip_norm, clip_value
+        self.params, self.clip_norm, self.clip_value = params, clip_norm, clip_value
         for what, value in (("clip_norm", clip_norm), ("clip_value", clip_value)):
             if value is not None and not value > 0:
                 raise InputError(f"{type(self).__name__}: {what} must be positive, got {value}")
@@ -143,7 +151,13 @@ class Optimizer:
             numbers.update({self._scalar_name(index, name): float(value) for name, value in host.items()})
         return numbers
 
-    def update(self, params: Mapping[str, Tensor], grads: Mapping[str, Tensor], loss: Tensor) -> None:
+    def trains(self, name: str) -> bool:
+        """Whether it trains a parameter of this name."""
+        return self.params is None or _fits(self.params, name)
+
+    def update(
+        self, params: Mapping[str, Tensor], grads: Mapping[str, Tensor], loss: Tensor, span: int = 0
+    ) -> dict[str, Tensor]:
         """Appends the updates of all parameters to the running trace.
 
         Where the loss is NaN or infinite, parameters and states keep their values.
@@ -152,25 +166,58 @@ class Optimizer:
             params: leaves by name.
             grads: their gradients, by the same names.
             loss: one element.
+            span: bytes that one binding may cover. The parameters of a group then lie side by side
+                in arenas of at most that size, and one kernel updates each. 0 updates them one by one.
+
+        Returns:
+            The gradients by name, as values that have buffers.
         """
         ok = ops.isfinite(ops.reshape(loss, ()))
-        grads = {name: grads[name] for name in params}
+        params = {name: param for name, param in params.items() if self.trains(name)}
+        held = {name: ops.cast(grads[name], param.dtype) for name, param in params.items()}
+        groups = {name: self._group(name) for name in params}
+        used = held
+        if span and self.elementwise:
+            held = {name: place(grad, name) for name, grad in held.items()}
+            params, used, groups = self._packed(params, held, groups, span)
         if self.clip_value is not None:
-            grads = clip_grad_value(grads, self.clip_value)
+            used = clip_grad_value(used, self.clip_value)
         if self.clip_norm is not None:
-            grads = clip_grad_norm(grads, self.clip_norm)
-        rules: dict[int, Rule] = {}
+            used = clip_grad_norm(used, self.clip_norm)
+        rules = {index: self._rule(index) for index in dict.fromkeys(groups.values())}
         for name, param in params.items():
-            index = self._group(name)
-            if index not in rules:
-                rules[index] = self._rule(index)
-            self._update(name, param, grads[name], rules[index], ok)
+            self._update(name, param, used[name], rules[groups[name]], ok)
+        return held
+
+    def _packed(
+        self, params: Mapping[str, Tensor], grads: Mapping[str, Tensor], groups: Mapping[str, int], span: int
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, int]]:
+        """Parameters, gradients and groups with each group's tensors in arenas of at most `span` bytes."""
+        members: dict[tuple[int, int], list[str]] = {}
+        filled: dict[int, tuple[int, int]] = {}
+        for name, param in params.items():
+            group = groups[name]
+            chunk, end = filled.get(group, (0, 0))
+            nbytes = -(-max(param.type.nbytes, 1) // ALIGNMENT) * ALIGNMENT
+            if end and end + nbytes > span:
+                chunk, end = chunk + 1, 0
+            filled[group] = chunk, end + nbytes
+            members.setdefault((group, chunk), []).append(name)
+        packs = {f"pack{i}": (group, names) for i, ((group, _), names) in enumerate(members.items())}
+        stem = {key: f"{self.prefix}.{key}" for key in packs}
+        return (
+            {key: pack([params[n] for n in names], f"{stem[key]}.param") for key, (_, names) in packs.items()},
+            {key: pack([grads[n] for n in names], f"{stem[key]}.grad") for key, (_, names) in packs.items()},
+            {key: group for key, (group, _) in packs.items()},
+        )
 
     def _update(self, name: str, param: Tensor, grad: Tensor, at: Rule, ok: Tensor) -> None:
         state = {
             key: state_input(f"{self.prefix}.{key}.{name}", param.shape, param.dtype) for key in self.state(at.hyper)
         }
-        new, new_state = self.rule(param, ops.cast(grad, param.dtype), state, at)
+        if param.graph.node(param.value).op == "pack":
+            param.graph.packs.update({f"{self.prefix}.{key}.{name}": param.value for key in state})
+        new, new_state = self.rule(param, grad, state, at)
         for key, old in state.items():
             update_state(old, ops.where(ok, new_state[key], old))
         update_state(param, ops.where(ok, new, param))
@@ -190,11 +237,20 @@ class Optimizer:
 
     def _group(self, name: str) -> int:
         for index, (which, _) in enumerate(self.groups, 1):
-            if fnmatchcase(name, which) if isinstance(which, str) else which(name):
+            if _fits(which, name):
                 return index
         return 0
 
     def __repr__(self) -> str:
-        options = {"groups": list(self.groups), "clip_norm": self.clip_norm, "clip_value": self.clip_value}
+        options = {
+            "groups": list(self.groups),
+            "params": self.params,
+            "clip_norm": self.clip_norm,
+            "clip_value": self.clip_value,
+        }
         shown = {**self.hyper, **{key: value for key, value in options.items() if value}}
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in shown.items())})"
+
+
+def _fits(which: Which, name: str) -> bool:
+    return fnmatchcase(name, which) if isinstance(which, str) else bool(which(name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tensorgrad.optim.optimizer import Groups, LearningRate, Optimizer, Rule
+from tensorgrad.optim.optimizer import Groups, LearningRate, Optimizer, Rule, Which
 from tensorgrad.tensor import Tensor
 
 
@@ -19,7 +19,7 @@ class SGD(Optimizer):
         weight_decay: this times the parameter is added to its gradient.
         nesterov: look ahead by the momentum; wants a momentum and no dampening.
         maximize: ascend.
-        groups, clip_norm, clip_value: see `Optimizer`.
+        groups, params, clip_norm, clip_value: see `Optimizer`.
 
     Source: Sutskever et al., On the importance of initialization and momentum in deep learning (2013).
 
@@ -37,12 +37,14 @@ class SGD(Optimizer):
         *,
         maximize: bool = False,
         groups: Groups = (),
+        params: Which | None = None,
         clip_norm: float | None = None,
         clip_value: float | None = None,
     ) -> None:
         super().__init__(
             lr,
             groups=groups,
+            params=params,
             clip_norm=clip_norm,
             clip_value=clip_value,
             momentum=momentum,

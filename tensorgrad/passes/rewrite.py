@@ -34,5 +34,6 @@ def rewrite(graph: Graph, rule: Rule, keep: set[int] | None = None) -> Graph:
     new.leaves = {name: values[v] for name, v in graph.leaves.items()}
     new.updates = {values[leaf]: values[v] for leaf, v in graph.updates.items()}
     new.captures = {name: values[v] for name, v in graph.captures.items()}
+    new.packs = {name: values[v] for name, v in graph.packs.items()}
     new.grads = {name: values[v] for name, v in graph.grads.items()}
     return new

@@ -5,6 +5,7 @@ So `0 * x` stays (it is NaN where x is), and `x + 0` stays (it turns -0 into 0).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -66,7 +67,8 @@ def _fold(graph: Graph, node: Node, numbers: list[Any]) -> Value:
 def _neutral(op: str, number: float, sides: tuple[int, ...]) -> Callable[..., Value | None]:
     def rule(graph: Graph, node: Node, numbers: list[Any]) -> Value | None:
         for side in sides:
-            if numbers[side] is not None and numbers[side] == number:
+            # x - (-0.0) is not neutral: it turns -0 into 0
+            if numbers[side] == number and math.copysign(1, numbers[side]) > 0:
                 return node.inputs[1 - side]
         return None
 

@@ -27,29 +27,23 @@ def _spec(lowered: Lowered, kernel: Kernel, limits: Limits) -> KernelSpec:
         return KernelSpec(f"{source.name} {name}", index, source.wgsl, bindings, source.threads, source.workgroup_size)
     buffers = _buffers(lowered, kernel)
     wgsl, threads, size = row_kernel(kernel, buffers, limits) if kernel.kind == "row" else map_kernel(kernel, buffers)
-    arena = kernel.span * 4
-    bindings = tuple(
-        Binding(b, b in buffers.written, arena if arena and lowered.memory.plan.buffers[b].arena else 0)
-        for b in buffers.ids
-    )
+    bindings = tuple(Binding(b, b in buffers.written) for b in buffers.ids)
     return KernelSpec(f"{kernel.kind} {name}", index, wgsl, bindings, threads, size)
 
 
 def _buffers(lowered: Lowered, kernel: Kernel) -> Buffers:
-    """The buffers of a kernel's own stores and loads (a batch's first member's)."""
+    """The buffers that a kernel reads and writes."""
     where = lowered.memory.where
-    own = Kernel(kernel.rows, kernel.cols, kernel.stores)
-    values = [*own.loads(), *own.writes]
+    values = [*kernel.loads(), *kernel.writes]
     ids = list(dict.fromkeys(where[v] for v in values))
     types = {where[v]: lowered.graph.type(v).dtype for v in values}
     names: dict[Value, str] = {v: f"b{ids.index(where[v])}" for v in values}
-    written = frozenset(where[v] for v in own.writes)
+    written = frozenset(where[v] for v in kernel.writes)
     return Buffers(tuple(ids), tuple(types[b] for b in ids), written, names)
 
 
 def label(lowered: Lowered, kernel: Kernel) -> str:
-    """What a kernel computes, in a few words: its operations, reductions first, and how many tensors at once."""
+    """What a kernel computes, in a few words: its first operations."""
     nodes = [lowered.graph.nodes[i] for i in sorted(kernel.nodes)]
     ops = list(dict.fromkeys(n.op for n in nodes if n.op != "matmul"))
-    text = "+".join(ops[:4]) + ("+..." if len(ops) > 4 else "")
-    return f"{text} x{len(kernel.batch)}" if kernel.batch else text
+    return "+".join(ops[:4]) + ("+..." if len(ops) > 4 else "")

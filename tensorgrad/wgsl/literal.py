@@ -30,8 +30,9 @@ def literal(value: bool | int | float, dtype: DType, declarations: dict[str, str
     with np.errstate(over="ignore"):
         number = dtype.numpy.type(value)
     if math.isfinite(number):
-        # the fewest digits that give the number back, as Python writes them
-        text = f"{float(str(number))!r}{'f' if dtype is f32 else 'h'}"
+        # the fewest digits that give the number back, unless they round beyond what the type holds
+        digits = float(str(number)) if dtype is f32 and abs(number) < 3.4e38 else float(number)
+        text = f"{digits!r}{'f' if dtype is f32 else 'h'}"
         return f"({text})" if text[0] == "-" else text
     name = "tg_nan" if math.isnan(number) else "tg_inf" if number > 0 else "tg_negative_inf"
     declarations[name] = NOT_FINITE[name]

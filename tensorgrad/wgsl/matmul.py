@@ -190,19 +190,17 @@ class _Writer:
         sides = ((self._side("a"), tile.tm), (self._side("b"), tile.tn)) if depth else ()
         lines = [*self._where(), f"let afirst = a0 + ty * {tile.tm}u;", f"let bfirst = b0 + tx * {tile.tn}u;"]
         lines.append(f"var sums: array<vec4<f32>, {tile.tm * tile.tn // 4}>;")
-        before, fours, singles = [], [], []
-        for side, count in sides:
-            for target, text in zip(
-                (before, fours, singles), operand(side, count, self._read(side), self._element(side)), strict=True
-            ):
-                target += text
-        lines += before
+        texts = [operand(side, count, self._read(side), self._element(side)) for side, count in sides]
+        for setup, _, _ in texts:
+            lines += setup
         whole = depth - depth % 4
         if whole:
-            body = [*fours, *products(tile.tm, tile.tn, True)]
+            rows, columns = (fours for _, fours, _ in texts)
+            body = [*rows, *products(tile.tm, tile.tn, columns, True)]
             lines += [f"for (var k = 0u; k < {whole}u; k += 4u) {{", *_indent(body), "}"]
         if depth > whole:
-            body = [*singles, *products(tile.tm, tile.tn, False)]
+            rows, columns = (singles for _, _, singles in texts)
+            body = [*rows, *products(tile.tm, tile.tn, columns, False)]
             lines += [f"for (var k = {whole}u; k < {depth}u; k++) {{", *_indent(body), "}"]
         results = ["let row = afirst + i;", "let column = bfirst / 4u + j;", f"let four = sums[i * {tile.tn // 4}u + j];"]
         finish = self._finish_four("row", "column", "four")

@@ -76,15 +76,19 @@ def _fixed(side: Side, const: int, parts: dict[Var, Index], axis: Var, row: str)
     return f"{batch} + {show_part(parts.get(axis, nothing), {axis: row})}"
 
 
-def products(rows: int, columns: int, fours: bool) -> list[str]:
-    """Adds the products of all rows and columns that were read to the sums."""
-    lines = []
-    for i in range(rows):
-        for j in range(0, columns, 4):
-            if fours:
-                terms = ", ".join(f"dot(a{i}, b{j + l})" for l in range(4))
-                lines.append(f"sums[{(i * columns + j) // 4}] += vec4<f32>({terms});")
-            else:
-                terms = ", ".join(f"b{j + l}" for l in range(4))
-                lines.append(f"sums[{(i * columns + j) // 4}] += a{i} * vec4<f32>({terms});")
+def products(rows: int, columns: int, steps: list[str], fours: bool) -> list[str]:
+    """Reads the columns and adds their products with the rows, four columns after each other.
+
+    Args:
+        steps: the text that reads the columns, as many lines for each four of them.
+        fours: whether four steps of k were read.
+    """
+    lines, share = [], len(steps) * 4 // columns
+    for g in range(columns // 4):
+        # few values are alive at a time: a CPU's shader compiler takes much longer over many
+        lines += steps[g * share : (g + 1) * share]
+        for i in range(rows):
+            term = "dot(a{}, b{})" if fours else "a{} * b{}"
+            terms = ", ".join(term.format(i, 4 * g + l) for l in range(4))
+            lines.append(f"sums[{i * columns // 4 + g}] += vec4<f32>({terms});")
     return lines

@@ -140,9 +140,7 @@ def open_page(browser: Browser, server: StaticServer) -> Iterator[Callable[..., 
     """Opens a page of its own, in a browser profile of its own."""
     contexts = []
 
-    def open_one(
-        prepare: Callable[[Page], object] = lambda page: None, ready: bool = True, **options: object
-    ) -> Repl:
+    def open_one(prepare: Callable[[Page], object] = lambda page: None, ready: bool = True, **options: object) -> Repl:
         contexts.append(browser.new_context(**options))  # type: ignore[arg-type]
         page = contexts[-1].new_page()
         prepare(page)
@@ -273,12 +271,26 @@ def test_control_c_stops_a_busy_loop_and_the_names_stay(repl: Repl) -> None:
 
 
 def test_the_stop_button_ends_a_wait_and_the_code_can_catch_it(repl: Repl) -> None:
-    repl.start(
-        "import asyncio\ntry:\n    await asyncio.sleep(1000)\nexcept KeyboardInterrupt:\n    print('tidy')"
-    )
+    repl.start("import asyncio\ntry:\n    await asyncio.sleep(1000)\nexcept KeyboardInterrupt:\n    print('tidy')")
     repl.page.click("#stop")
     expect(repl.entry().locator(".out")).to_have_text("tidy\n", timeout=5_000)
     repl.wait_ready()
+
+
+def test_a_forgotten_await_is_pointed_out(repl: Repl) -> None:
+    repl.run("async def answer():\n    return 42\n")
+    assert "write await" in repl.run("answer()")
+    assert repl.run("await answer()") == "42"
+
+
+def test_an_interrupt_reaches_code_that_waits_inside_a_plain_call(repl: Repl) -> None:
+    repl.run("import asyncio\nfrom pyodide.ffi import run_sync")
+    repl.start("while True:\n    run_sync(asyncio.sleep(0.02))")
+    repl.page.wait_for_timeout(300)
+    repl.page.keyboard.press("Control+c")
+    expect(repl.entry().locator(".trace")).to_contain_text("KeyboardInterrupt", timeout=5_000)
+    repl.wait_ready()
+    assert repl.run("await asyncio.sleep(0.01, 'fine')") == "'fine'"
 
 
 def test_a_traceback_shows_the_users_lines_only(repl: Repl) -> None:
@@ -423,9 +435,7 @@ def test_a_browser_without_an_adapter_trains_on_numpy(playwright: Playwright, se
         trains_on_numpy(Repl(browser.new_page(), server.url + SUB_PATH), "no adapter")
 
 
-def test_an_insecure_address_says_so_and_trains_on_numpy(
-    playwright: Playwright, server: StaticServer
-) -> None:
+def test_an_insecure_address_says_so_and_trains_on_numpy(playwright: Playwright, server: StaticServer) -> None:
     resolver = "--host-resolver-rules=MAP insecure.test 127.0.0.1"
     with launched(playwright, *CHROMIUM_FLAGS, SOFTWARE_ADAPTER, resolver) as browser:
         address = server.url.replace("127.0.0.1", "insecure.test") + SUB_PATH

@@ -154,19 +154,24 @@ async def test_the_gpu_running_out_of_memory_names_the_tensor() -> None:
     device = await new_device()
     undo = run_js("""
     (() => {
-      const create = GPUDevice.prototype.createBuffer, pop = GPUDevice.prototype.popErrorScope;
+      const device = GPUDevice.prototype, { createBuffer, pushErrorScope, popErrorScope } = device;
+      const scopes = [];
       let failed = false;
-      GPUDevice.prototype.createBuffer = function (d) {
-        if (d.size > 2 ** 20) { failed = true; d = { ...d, size: 4 }; }
-        return create.call(this, d);
+      device.createBuffer = function (d) {
+        if (d.size > 2 ** 20) failed = true;
+        return createBuffer.call(this, d.size > 2 ** 20 ? { ...d, size: 4 } : d);
       };
-      GPUDevice.prototype.popErrorScope = async function () {
-        const error = await pop.call(this);
-        if (!failed) return error;
-        failed = false;
-        return new GPUOutOfMemoryError('no memory left');
+      device.pushErrorScope = function (filter) {
+        scopes.push(filter);
+        pushErrorScope.call(this, filter);
       };
-      return () => { GPUDevice.prototype.createBuffer = create; GPUDevice.prototype.popErrorScope = pop; };
+      device.popErrorScope = async function () {
+        const report = scopes.pop() === 'out-of-memory' && failed;
+        if (report) failed = false;
+        const error = await popErrorScope.call(this);
+        return report ? new GPUOutOfMemoryError('no memory left') : error;
+      };
+      return () => Object.assign(device, { createBuffer, pushErrorScope, popErrorScope });
     })()
     """)
     p = descent()

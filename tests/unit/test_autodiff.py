@@ -10,11 +10,12 @@ import pytest
 
 from reference.stored import f, run
 from tensorgrad import ops
-from tensorgrad.autodiff import append_grad
+from tensorgrad.autodiff import append_grad, connected_grads
 from tensorgrad.device.numpy import Evaluator, evaluate
 from tensorgrad.dtypes import f16, f32, i32
 from tensorgrad.errors import ShapeError, TraceError
 from tensorgrad.graph import Graph
+from tensorgrad.ops.arena import place
 from tensorgrad.primitive import REGISTRY
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import tensor_input, trace
@@ -66,6 +67,7 @@ CASES = [
     Case("slice", lambda a: a[-1, None, 3:0:-1], (X,)),
     Case("pad", lambda a: ops.pad(a, ((1, 0), (2, 3)), 0.5), (X,)),
     Case("concat", lambda a, b: ops.concat([a, b, a * 2], 1), (X, normal(3, 2))),
+    Case("place", lambda a: place(a * a, "held"), (X,)),
     Case("sum", lambda a: a.sum((0, 2)), (normal(2, 3, 4),)),
     Case("sum", lambda a: a.sum(), (X,)),
     *(Case(n, lambda a, n=n: getattr(ops, n)(a, 1), (DISTINCT,)) for n in ("max", "min")),
@@ -183,6 +185,18 @@ def test_what_gradients_stop_at() -> None:
     gx, gy = run(fn, x=f([2, -3]), y=f([5, 7]))
     np.testing.assert_array_equal(gx, [0, 0])
     np.testing.assert_array_equal(gy, [2, -3])
+
+
+def test_none_stands_for_no_connection() -> None:
+    def fn() -> Tensor:
+        leaves = [tensor_input(name, (2,)) for name in "abcd"]
+        a, b, c, _ = leaves
+        loss = ops.sum(a * ops.stop_gradient(b) + ops.where(c > 0, 1.0, 2.0))
+        found = connected_grads(loss, leaves)
+        assert [grad is None for grad in found] == [False, True, True, True]
+        return ops.concat(append_grad(loss, leaves))
+
+    trace(fn)
 
 
 def test_gradients_of_inner_values_and_of_a_value_itself() -> None:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tensorgrad as tg
+from reference.agree import case_agrees, operation, operation_agrees
 from reference.cases import CASES, Case
 from reference.stored import array, arrays, pytorch, run
 from tensorgrad import ops
-from tensorgrad.autodiff import append_grad
 from tensorgrad.dtypes import bool_, f32, i32, u32
 from tensorgrad.errors import DtypeError, ShapeError, TraceError
 from tensorgrad.tensor import Tensor
@@ -21,28 +22,26 @@ TOLERANCES = {"sin": (2e-6, 1e-6), "cos": (2e-6, 1e-6)}
 DEFAULT = (3e-6, 1e-6)
 
 
-def weights(y: Tensor) -> np.ndarray:
-    return np.cos(np.arange(y.size, dtype=np.float32)).reshape(y.shape)
-
-
 @pytest.mark.parametrize("case", pytorch()["operations"], ids=lambda case: case["name"])
 def test_agrees_with_pytorch(case: dict[str, Any]) -> None:
-    inputs, wanted = arrays(case["inputs"]), arrays(case.get("grads", {}))
-
-    def fn(**leaves: Tensor) -> list[Tensor]:
-        y = eval(case["expr"], {**vars(ops), **leaves})
-        if not wanted:
-            return [y]
-        return [y, *append_grad(ops.sum(y * weights(y)), [leaves[name] for name in wanted])]
-
-    y, *grads = run(fn, inputs)
+    y, *grads = run(operation(case), arrays(case["inputs"]))
     rtol, atol = TOLERANCES.get(case["name"], DEFAULT)
     expected = array(case["y"])
     assert y.shape == expected.shape
     assert y.dtype.kind == ("i" if expected.dtype.kind == "u" else expected.dtype.kind)
     np.testing.assert_allclose(y, expected, rtol, atol)
-    for (name, expected), grad in zip(wanted.items(), grads, strict=True):
-        np.testing.assert_allclose(grad, expected, 10 * rtol, atol, err_msg=f"the gradient of {name}")
+    for (name, expected), grad in zip(case.get("grads", {}).items(), grads, strict=True):
+        np.testing.assert_allclose(grad, array(expected), 10 * rtol, atol, err_msg=f"the gradient of {name}")
+
+
+@pytest.mark.parametrize("case", pytorch()["operations"], ids=lambda case: case["name"])
+def test_kernels_agree_with_pytorch(case: dict[str, Any]) -> None:
+    tg.sync(operation_agrees(case, "interpret"))
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.name != "int_sum"], ids=lambda case: case.name)
+def test_kernels_agree_on_the_cases(case: Case) -> None:
+    tg.sync(case_agrees(case, "interpret"))  # without the sum of 4,000,000: index by index it takes long
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -187,6 +187,17 @@ def test_groups() -> None:
         optim.SGD(0.1, groups=[("*", {"beta": 1})])
 
 
+def test_an_optimizer_may_train_some_of_the_parameters() -> None:
+    start = {name: f([3, 4]) for name in ("generator.w", "judge.w")}
+    grads = {"generator.w": f([6, 8]), "judge.w": f([600, 800])}
+    trainer = Trainer(optim.Adam(0.5, params="generator.*", clip_norm=5.0), start)
+    found = trainer.step(grads)
+    np.testing.assert_array_equal(found["judge.w"], [3, 4])
+    # the norm is that of what is trained
+    np.testing.assert_allclose(trainer.states()["optim.exp_avg.generator.w"], [0.3, 0.4], rtol=1e-5)
+    assert set(trainer.states()) == {"optim.exp_avg.generator.w", "optim.exp_avg_sq.generator.w"}
+
+
 def test_an_optimizer_of_ones_own() -> None:
     class Sign(optim.Optimizer):
         """Moves by the sign of an average."""

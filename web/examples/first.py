@@ -3,10 +3,11 @@ import tensorgrad as tg
 from tensorgrad import nn, optim
 
 # Two spirals, 128 points each: which arm does a point lie on?
-turn = np.tile(np.linspace(0.5, 3.5, 128) * np.pi, 2)
+turn = np.tile(np.linspace(0.5, 3.5, 128), 2) * np.pi
 arm = np.repeat([0, 1], 128)
 angle = turn + arm * np.pi
-points = np.stack([turn * np.cos(angle), turn * np.sin(angle)], axis=1)
+points = np.column_stack([np.cos(angle), np.sin(angle)])
+points *= turn[:, None] / 8
 
 
 class MLP(nn.Module):
@@ -30,10 +31,11 @@ train = await tg.compile(MLP(), loss_fn, optim.AdamW(1e-2), batch)
 
 plot.clear()
 for step in range(300):
-    result = await train.step(x=points / 8, y=arm)
+    result = await train.step(x=points, y=arm)
     plot(result.loss)
 
 query = {"x": tg.f32[None, 2]}
 predict = await train.attach(lambda model, x: model(x), query)
-guess = (await predict(x=points / 8)).argmax(axis=1)
-print(f"loss {result.loss:.4f}, accuracy {(guess == arm).mean():.3f}")
+guess = (await predict(x=points)).argmax(axis=1)
+accuracy = (guess == arm).mean()
+print(f"loss {result.loss:.4f}, accuracy {accuracy:.3f}")

@@ -11,10 +11,12 @@ from __future__ import annotations
 import ast
 import asyncio
 import builtins
+import inspect
 import io
 import json
 import linecache
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -47,6 +49,8 @@ class PageConsole(PyodideConsole):
         self._interrupted = False
         builtins.input = _no_input
         sys.stdout, sys.stderr = _unbuffered(1), _unbuffered(2)
+        # What `hint` has said already; a coroutine forgotten inside the user's own code is still warned of.
+        warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning, "tensorgrad_page")
 
     async def run_input(self, source: str, force: bool = False) -> str:
         """Run one input and return a JSON object: `status` and, by status, `text`.
@@ -124,7 +128,7 @@ class PageConsole(PyodideConsole):
             if value is None:
                 return {"status": "ok"}
             builtins._ = value  # type: ignore[attr-defined]
-            return {"status": "ok", "text": shorten(repr(value), LONGEST_REPR) + "\n"}
+            return {"status": "ok", "text": shorten(repr(value), LONGEST_REPR) + "\n" + hint(value)}
         except SystemExit:
             return {"status": "exit"}
         except BaseException as error:
@@ -134,6 +138,15 @@ class PageConsole(PyodideConsole):
             if cancelled:
                 error = KeyboardInterrupt().with_traceback(error.__traceback__)
             return {"status": "interrupted" if stopped else "error", "text": format_exception(error)}
+        finally:
+            # A cancellation that came too late to be raised must not undo the outcome.
+            while self._task is not None and self._task.cancelling():
+                self._task.uncancel()
+
+
+def hint(value: object) -> str:
+    """A line for the commonest slip at a prompt: `await` left out."""
+    return "Nothing has run yet: write await before the call.\n" if inspect.iscoroutine(value) else ""
 
 
 def is_plain(waiter: asyncio.Future[Any]) -> bool:

@@ -1,0 +1,73 @@
+"""Arenas: tensors side by side in one buffer, so that one kernel updates all of them.
+
+`pack` costs nothing: its operands live at its offsets from the start. They are leaves, or
+results of `place`, which says that a value is computed into a place of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorgrad.callsite import call_site
+from tensorgrad.errors import TraceError
+from tensorgrad.graph import TensorType
+from tensorgrad.primitive import primitive
+from tensorgrad.tensor import Tensor
+from tensorgrad.trace import bind
+
+ALIGNMENT = 256
+"""Bytes; WebGPU's minimum alignment of a binding's offset."""
+
+place_p = primitive(
+    "place",
+    shape=lambda x, slot: x,
+    eval=lambda xp, x, slot: x,
+    grad=lambda g, out, x, slot: (g,),
+    lower=lambda idx, x, slot: x(idx),
+)
+
+
+def _pack_eval(xp: Any, *xs: Any, name: str, offsets: tuple[int, ...], size: int) -> Any:
+    out = xp.zeros((size,), dtype=xs[0].dtype)
+    for x, offset in zip(xs, offsets, strict=True):
+        out[offset : offset + x.size] = x.reshape(-1)
+    return out
+
+
+pack_p = primitive(
+    "pack",
+    shape=lambda *xs, name, offsets, size: TensorType((size,), xs[0].dtype),
+    eval=_pack_eval,
+)
+
+
+def place(x: Tensor, slot: str) -> Tensor:
+    """The same numbers in a buffer of their own, which `pack` can put where it wants; `slot` names it."""
+    return bind(place_p, x, slot=slot)
+
+
+def pack(tensors: Sequence[Tensor], name: str) -> Tensor:
+    """Leaves or placed tensors of one dtype as one flat tensor; between them lie zeros.
+
+    Args:
+        tensors: each a leaf, or a result of `place`; each in one pack only.
+        name: of the arena in which they live.
+
+    Raises:
+        TraceError: for a tensor that is neither.
+    """
+    step = ALIGNMENT // tensors[0].dtype.itemsize
+    offsets, end = [], 0
+    for t in tensors:
+        if t.graph.node(t.value).op not in ("leaf", "place"):
+            raise TraceError(f"only leaves and placed tensors can be packed, not {t!r}", call_site())
+        offsets.append(end)
+        end += -(-max(t.size, 1) // step) * step
+    return bind(pack_p, *tensors, name=name, offsets=tuple(offsets), size=end)
+
+
+def parts(graph: Any, value: Any) -> list[tuple[Any, int]]:
+    """The operands of a pack with their offsets in elements; nothing for another value."""
+    node = graph.node(value)
+    return list(zip(node.inputs, node.attrs["offsets"], strict=True)) if node.op == "pack" else []

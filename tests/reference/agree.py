@@ -1,0 +1,54 @@
+"""Checks of stored numbers that every device runs: through `tg.jit`, so with passes, fusion and kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import tensorgrad as tg
+from reference.cases import Case
+from reference.stored import array, arrays
+from tensorgrad import ops
+from tensorgrad.autodiff import append_grad
+from tensorgrad.tensor import Tensor
+
+RTOL, ATOL = 1e-5, 1e-6
+"""Of f32 sums in another order, and of exp and log a few units in the last place."""
+
+
+def weights(y: Tensor) -> np.ndarray:
+    """Numbers with which no two elements count the same; `make_pytorch.py` uses them too."""
+    return np.cos(np.arange(y.size, dtype=np.float32)).reshape(y.shape)
+
+
+def operation(case: dict[str, Any]) -> Callable[..., list[Tensor]]:
+    """A stored operation: its value, then the gradients of its weighted sum."""
+    wanted = case.get("grads", {})
+
+    def fn(**leaves: Tensor) -> list[Tensor]:
+        y = eval(case["expr"], {**vars(ops), **leaves})
+        if not wanted:
+            return [y]
+        return [y, *append_grad(ops.sum(y * weights(y)), [leaves[name] for name in wanted])]
+
+    return fn
+
+
+async def operation_agrees(case: dict[str, Any], device: str) -> None:
+    """An operation's value and gradients on a device against PyTorch's."""
+    y, *grads = await tg.jit(operation(case), device=device)(**arrays(case["inputs"]))
+    np.testing.assert_allclose(y, array(case["y"]), RTOL, ATOL, err_msg=case["name"])
+    for (name, expected), grad in zip(case.get("grads", {}).items(), grads, strict=True):
+        np.testing.assert_allclose(
+            grad, array(expected), 5 * RTOL, 3 * ATOL, err_msg=f"{case['name']}: the gradient of {name}"
+        )
+
+
+async def case_agrees(case: Case, device: str) -> None:
+    """An agreed case on a device."""
+    results = await tg.jit(lambda **leaves: case.fn(**leaves), device=device)(**case.inputs)
+    for result, expected in zip(results, case.expected, strict=True):
+        assert (result.shape, result.dtype) == (expected.shape, expected.dtype), case.name
+        np.testing.assert_allclose(result, expected, 3e-6, 1e-7, err_msg=case.name)
