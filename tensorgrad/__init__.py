@@ -3,6 +3,7 @@
 from tensorgrad import nn, ops, optim
 from tensorgrad.autodiff import append_grad
 from tensorgrad.compile import StepResult, Train, compile, compile_forward
+from tensorgrad.debug import debug
 from tensorgrad.dtypes import DType, Spec, bool_, f16, f32, i32, u32
 from tensorgrad.errors import (
     CheckError,
@@ -55,6 +56,7 @@ __all__ = [
     "compile",
     "compile_forward",
     "create_runtime",
+    "debug",
     "f16",
     "f32",
     "grad",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensorgrad.callsite import call_site
+from tensorgrad.callsite import call_site, standing_at
 from tensorgrad.errors import ShapeError, TraceError
 from tensorgrad.graph import Graph, Value
 from tensorgrad.ops import add, ones_like, zeros_like
@@ -62,12 +62,13 @@ def connected_grads(output: Tensor, wrt: Sequence[Tensor], seed: Tensor | None =
         if rule is None or not any(v in grads for v in node.values):
             continue
         results = [Tensor(graph, v) for v in node.values]
-        cotangents = [grads[r.value] if r.value in grads else zeros_like(r) for r in results]
-        g, out = (cotangents[0], results[0]) if len(results) == 1 else (cotangents, results)
-        parts = rule(g, out, *(Tensor(graph, v) for v in node.inputs), **node.attrs)
-        for value, part in zip(node.inputs, parts, strict=True):
-            if part is not None:
-                grads[value] = add(grads[value], part) if value in grads else part
+        with standing_at(node.site):
+            cotangents = [grads[r.value] if r.value in grads else zeros_like(r) for r in results]
+            g, out = (cotangents[0], results[0]) if len(results) == 1 else (cotangents, results)
+            parts = rule(g, out, *(Tensor(graph, v) for v in node.inputs), **node.attrs)
+            for value, part in zip(node.inputs, parts, strict=True):
+                if part is not None:
+                    grads[value] = add(grads[value], part) if value in grads else part
     return [grads.get(t.value) for t in wrt]
 
 

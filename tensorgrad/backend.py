@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tensorgrad import debug
 from tensorgrad.device.base import Executor, Limits
 from tensorgrad.errors import NoDeviceError
 from tensorgrad.graph import Graph, Value
@@ -67,10 +68,13 @@ class WebGPU:
     async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any) -> Built:
         from tensorgrad.runtime import create_runtime
 
-        lowered = lower(graph, outputs, max_buffers=self.limits.storage_buffers)
-        kernels = tuple(generate(lowered, self.limits))
-        runtime = await create_runtime(lowered.memory.plan, kernels, device=self.device, store=store)
-        return Built(runtime, graph, lowered, kernels)
+        with debug.stage("lower"):
+            lowered = lower(graph, outputs, max_buffers=self.limits.storage_buffers)
+        with debug.stage("wgsl"):
+            kernels = tuple(generate(lowered, self.limits))
+        with debug.stage("device"):
+            runtime = await create_runtime(lowered.memory.plan, kernels, device=self.device, store=store)
+        return debug.built(Built(runtime, graph, lowered, kernels), self.name)
 
 
 class Numpy:
@@ -89,7 +93,7 @@ class Numpy:
     async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any) -> Built:
         from tensorgrad.device.numpy import NumpyRuntime
 
-        return Built(NumpyRuntime(graph, outputs=outputs, store=store), graph)
+        return debug.built(Built(NumpyRuntime(graph, outputs=outputs, store=store), graph), self.name)
 
 
 class Interpret(Numpy):
@@ -100,8 +104,9 @@ class Interpret(Numpy):
     async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any) -> Built:
         from tensorgrad.device.interpret import InterpretRuntime
 
-        lowered = lower(graph, outputs, max_buffers=self.limits.storage_buffers)
-        return Built(InterpretRuntime(lowered, outputs=outputs, store=store), graph, lowered)
+        with debug.stage("lower"):
+            lowered = lower(graph, outputs, max_buffers=self.limits.storage_buffers)
+        return debug.built(Built(InterpretRuntime(lowered, outputs=outputs, store=store), graph, lowered), self.name)
 
 
 _default: Backend | None = None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 
@@ -17,8 +19,26 @@ class CallSite(NamedTuple):
         return f"{self.file}:{self.line} in {self.function}"
 
 
+_standing: list[CallSite] = []
+
+
+@contextmanager
+def standing_at(site: CallSite | None) -> Iterator[None]:
+    """Operations in the block belong to this line: a gradient's to the line of what it is the gradient of."""
+    if site is None:
+        yield
+        return
+    _standing.append(site)
+    try:
+        yield
+    finally:
+        _standing.pop()
+
+
 def call_site() -> CallSite | None:
-    """The innermost frame outside the library, found by module name."""
+    """The innermost frame outside the library, found by module name, or the line that `standing_at` says."""
+    if _standing:
+        return _standing[-1]
     frame = sys._getframe(1)
     while frame is not None:
         name: str = frame.f_globals.get("__name__", "")

@@ -11,9 +11,11 @@ import numpy as np
 from tensorgrad.backend import Built, open_backend
 from tensorgrad.callsite import call_site
 from tensorgrad.autodiff import connected_grads
+from tensorgrad.debug import stage
 from tensorgrad.dtypes import i32
 from tensorgrad.errors import InputError, TraceError
 from tensorgrad.graph import Graph, Value
+from tensorgrad.inspect import CheckReport, Inspected, Profile
 from tensorgrad.nn.module import Module
 from tensorgrad.nn.state import IncompatibleKeys
 from tensorgrad.ops import add, isfinite, reshape, stop_gradient, where
@@ -135,8 +137,10 @@ def trace_step(
             if graph.leaf_name(value):
                 graph.captures[name] = stop_gradient(Tensor(graph, value)).value
 
-    trace_into(graph, step, training=True, names=state.names)
-    return optimize(graph)
+    with stage("trace"):
+        trace_into(graph, step, training=True, names=state.names)
+    with stage("passes"):
+        return optimize(graph)
 
 
 def _check_loss(loss: Any) -> None:
@@ -148,7 +152,7 @@ def _check_loss(loss: Any) -> None:
         )
 
 
-class Train:
+class Train(Inspected):
     """A compiled training step. Made by `tg.compile`.
 
     Attributes:
@@ -175,6 +179,7 @@ class Train:
         self._floats = self._row.view(np.float32)
         self._names = ("loss", *(CAPTURE + name for name in graph.captures))
         self._uncertain = False
+        self._last: dict[str, Any] | None = None
         self._built: Built | None = None
 
     async def _build(self) -> None:
@@ -189,6 +194,9 @@ class Train:
     def built(self) -> Built:
         assert self._built is not None
         return self._built
+
+    def _inspected(self) -> Built:
+        return self.built
 
     # -- steps ---------------------------------------------------------------------------------
 
@@ -239,6 +247,7 @@ class Train:
         if self._uncertain:
             await self.state.recount()
             self._uncertain = False
+        self._last = dict(inputs)
         if "step" not in self.graph.leaves:
             return
         self._row[1] = self.state.calls % 2**32
@@ -262,6 +271,46 @@ class Train:
     def _count(self, finite: bool) -> None:
         self.state.calls += 1
         self.state.counts[self.optimizer.prefix] += bool(finite)
+
+    async def profile(self, *args: Any, **kwargs: Any) -> Profile:
+        """Runs one training step, which counts as any other, with each kernel timed.
+
+        Args:
+            args, kwargs: the inputs, as for `step`; by default those of the last step.
+
+        Raises:
+            TensorgradError: the GPU has no timestamp queries.
+        """
+        inputs = self._step_inputs(args, kwargs)
+        async with self.state.turns:
+            await self._prepare(inputs)
+            times = await self._whole(self.built.executor.profile(inputs))
+            self._count(True)
+            await self.state.recount()
+        return self._profile(times)
+
+    async def check(self, *args: Any, **kwargs: Any) -> CheckReport:
+        """Replays one step under the oracles; parameters, optimizer state and step count stay as they are.
+
+        Every kernel of the device is compared with the reference rules on the numbers that it read.
+
+        Args:
+            args, kwargs: the inputs, as for `step`; by default those of the last step.
+
+        Raises:
+            CheckError: names the first kernel that differs, with its formula, source lines and worst element.
+        """
+        inputs = self._step_inputs(args, kwargs)
+        async with self.state.turns:
+            await self._prepare(inputs)
+            return await self._check(inputs)
+
+    def _step_inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        if args or kwargs or not self.inputs.leaves:
+            return self.inputs.flatten(args, kwargs)
+        if self._last is None:
+            raise InputError("there was no step yet whose inputs could be used again; give the inputs", call_site())
+        return dict(self._last)
 
     # -- learning rate, gradients, snapshots ------------------------------------------------------
 

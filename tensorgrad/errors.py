@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tensorgrad.callsite import CallSite
+    from tensorgrad.inspect.kernels import KernelView
+    from tensorgrad.inspect.reference import Difference
 
 
 class TensorgradError(Exception):
@@ -66,4 +68,12 @@ class CheckpointError(TensorgradError, ValueError):
 
 
 class CheckError(TensorgradError, AssertionError):
-    """`train.check()` found a kernel whose output differs from the reference."""
+    """`train.check()` found a kernel whose output differs from the reference.
+
+    Attributes:
+        kernel: the first such kernel, as in `train.kernels`; None where the buffer plan is at fault.
+        difference: the value, the element and its two numbers.
+    """
+
+    kernel: KernelView | None = None
+    difference: Difference | None = None

@@ -70,9 +70,9 @@ class Node:
         return tuple(Value(self.id, i) for i in range(len(self.types)))
 
     def __str__(self) -> str:
-        results = ", ".join(f"{value}: {type_}" for value, type_ in zip(self.values, self.types, strict=True))
-        attrs = "".join(f" {key}={show_attr(value)}" for key, value in self.attrs.items())
-        return f"{results} = {self.op}({', '.join(map(str, self.inputs))}){attrs}"
+        from tensorgrad.inspect.graphs import show_call, show_results  # printers read graphs: no cycle at import
+
+        return f"{show_results(self)} = {show_call(self)}"
 
 
 def show_attr(value: object) -> str:
@@ -138,9 +138,14 @@ class Graph:
         return {name: v for name, v in self.leaves.items() if self.node(v).attrs["role"] == role}
 
     def __str__(self) -> str:
-        lines = [str(node) for node in self.nodes]
-        lines += [f"return {', '.join(map(str, self.outputs))}"] if self.outputs else []
-        lines += [f"update {self.leaf_name(leaf)} <- {value}" for leaf, value in self.updates.items()]
-        lines += [f"capture {name} = {value}" for name, value in self.captures.items()]
-        lines += [f"grad {name} = {value}" for name, value in self.grads.items()]
-        return "\n".join(lines)
+        from tensorgrad.inspect.graphs import show_graph
+
+        return show_graph(self)
+
+    def __repr__(self) -> str:
+        return f"<Graph of {len(self.nodes)} nodes; print it to read them>"
+
+    def _repr_html_(self) -> str:
+        from tensorgrad.inspect.graphs import graph_html
+
+        return graph_html(self)

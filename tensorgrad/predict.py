@@ -10,8 +10,10 @@ import numpy as np
 
 from tensorgrad.backend import Built
 from tensorgrad.callsite import call_site
-from tensorgrad.errors import TraceError
+from tensorgrad.debug import stage
+from tensorgrad.errors import InputError, TraceError
 from tensorgrad.graph import Graph, Value
+from tensorgrad.inspect import CheckReport, Inspected
 from tensorgrad.ops import stop_gradient
 from tensorgrad.passes import optimize
 from tensorgrad.state import State
@@ -36,7 +38,7 @@ class _Program(NamedTuple):
     row: np.ndarray
 
 
-class Predictor:
+class Predictor(Inspected):
     """A function of a model, compiled for each shape that it is called with. Made by `attach` and `compile_forward`.
 
     Awaiting a call gives NumPy arrays in the form that the function returned its tensors in.
@@ -53,15 +55,30 @@ class Predictor:
             InputError: names, shapes, dtypes or ranges that do not fit.
         """
         inputs = self.inputs.flatten(args, kwargs)
-        shapes = self.inputs.shapes(inputs)
         async with self.state.turns:
-            program = await self._program(shapes)
-            if "step" in program.built.graph.leaves:
-                program.row[0], program.row[1] = self.state.seed, self.state.calls % 2**32
-                self.state.calls += 1
-                inputs["step"] = program.row
+            program = await self._prepare(inputs)
+            self.state.calls += "step" in inputs
             found = await program.built.executor.run(inputs)
         return fill(program.form, found)
+
+    async def check(self, *args: Any, **kwargs: Any) -> CheckReport:
+        """Runs the function on these inputs under the oracles; see `Train.check`.
+
+        Raises:
+            CheckError: names the first kernel that differs from the reference.
+        """
+        inputs = self.inputs.flatten(args, kwargs)
+        async with self.state.turns:
+            await self._prepare(inputs)
+            return await self._check(inputs)
+
+    async def _prepare(self, inputs: dict[str, Any]) -> _Program:
+        """The program for inputs of these shapes; adds the host's numbers to them."""
+        program = await self._program(self.inputs.shapes(inputs))
+        if "step" in program.built.graph.leaves:
+            program.row[0], program.row[1] = self.state.seed, self.state.calls % 2**32
+            inputs["step"] = program.row
+        return program
 
     async def _program(self, shapes: tuple[tuple[int, ...], ...]) -> _Program:
         program = self._programs.get(shapes)
@@ -93,15 +110,28 @@ class Predictor:
             args, kwargs = structure.arguments(leaves)
             return collect(graph, self.fn(self.state.module, *args, **kwargs))
 
-        outputs = trace_into(graph, run, training=self.training, names=self.state.names)
+        with stage("trace"):
+            outputs = trace_into(graph, run, training=self.training, names=self.state.names)
         graph.outputs.extend(outputs.values.values())
-        graph = optimize(graph)
+        with stage("passes"):
+            graph = optimize(graph)
         return graph, Outputs(outputs.form, dict(zip(outputs.values, graph.outputs, strict=True)))
 
     @property
     def built(self) -> Built | None:
         """The program that was used last."""
         return next(reversed(self._programs.values())).built if self._programs else None
+
+    @property
+    def graph(self) -> Graph:
+        """The optimized graph of the program that was used last."""
+        return self._inspected().graph
+
+    def _inspected(self) -> Built:
+        built = self.built
+        if built is None:
+            raise InputError("nothing is compiled before the first call, which tells the shapes; call it once", call_site())
+        return built
 
 
 def collect(graph: Graph, result: Any) -> Outputs:

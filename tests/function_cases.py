@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tensorgrad.dtypes import DType, bool_, f32
+from tensorgrad.dtypes import DType, bool_, f32, i32, u32
 from tensorgrad.graph import Value
 from tensorgrad.lower.expr import Expr, expr, load
 from tensorgrad.lower.index import Var, of_var
@@ -169,6 +169,14 @@ def special_values() -> list[tuple[str, Expr, Var, list[Array], Array]]:
             x = np.array([0.0, -0.0, INF, -INF, NAN], np.float32)
             e, var = formula(op, f32, 1, x.size)
             out.append((op, e, var, [x], getattr(np, op)(x)))
+        for dtype, ends in ((i32, (-(2**31), 2**31 - 1)), (u32, (0, 2**32 - 1))):
+            x = np.array(
+                [-1.9, 1.9, 3e9, -3e9, NAN, INF, -INF, 5e9, -0.5, 2147483520, 2147483648, 4294967040], np.float32
+            )
+            var = Var("i0", x.size)
+            whole = np.clip(np.trunc(np.nan_to_num(x.astype(np.float64), posinf=5e9, neginf=-5e9)), *ends)
+            e = expr("cast", (load(A, of_var(var), f32),), dtype)
+            out.append((f"cast to {dtype}", e, var, [x], whole.astype(np.int64).astype(dtype.numpy)))
         a, b = pairs(POINTS)
         for op, exact2 in BINARY.items():
             e, var = formula(op, f32, 2, a.size)

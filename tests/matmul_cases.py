@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from tensorgrad.dtypes import DType, f32, u32
+from tensorgrad.dtypes import DType, bool_, f16, f32, i32, u32
 from tensorgrad.graph import Value
 from tensorgrad.lower.evaluate import evaluate
-from tensorgrad.lower.expr import Expr, expr, from_index, load
-from tensorgrad.lower.index import Index, Var, of_var, ravel
+from tensorgrad.lower.expr import Expr, below, const, expr, from_index, load, where
+from tensorgrad.lower.index import Index, Var, dynamic, of_var, ravel, unravel
 from tensorgrad.lower.kernel import Kernel, Matmul, Store
 
-A, B, BIAS, OUT, SECOND, INDEX = (Value(i) for i in range(6))
+A, B, OUT, SECOND, BIAS, OTHER = (Value(i) for i in range(6))
 POISON = -12345.0
 """What output buffers hold before the kernel: where nothing is stored it has to stay."""
 
@@ -114,12 +115,8 @@ def plain(
         width = inner.size + pad
         data = np.full((own, outer.size, width), np.nan, np.float32)
         data[:, :, : inner.size] = rng.standard_normal((own, outer.size, inner.size))
-        index = ravel(
-            (of_var(batch) if letter in batched else Index(()), of_var(outer), of_var(inner)), data.shape
-        )
-        flat = np.concatenate(
-            [np.full(pad, np.nan, np.float32), data.ravel(), np.full(4, np.nan, np.float32)]
-        )
+        index = ravel((of_var(batch) if letter in batched else Index(()), of_var(outer), of_var(inner)), data.shape)
+        flat = np.concatenate([np.full(pad, np.nan, np.float32), data.ravel(), np.full(4, np.nan, np.float32)])
         return load(value, index + pad, f32), flat
 
     a, a_data = operand(A, "a", m, k, layout[0])
@@ -150,9 +147,6 @@ def odd_sizes() -> Iterator[Case]:
             count += 1
 
 
-__all__ = ["u32"]
-
-
 def shape_only(sizes: tuple[int, int, int, int], layout: str) -> Case:
     """`plain` without data, for kernels that are generated but not checked here."""
     batch, m, n, k = variables(*sizes)
@@ -164,3 +158,158 @@ def shape_only(sizes: tuple[int, int, int, int], layout: str) -> Case:
     )
     index = ravel((of_var(batch), of_var(m), of_var(n)), (batch.size, m.size, n.size))
     return make(f"{layout} {sizes}", sizes, a, b, [Store(OUT, index, acc())], {})
+
+
+def _gelu(x: Expr) -> Expr:
+    half, one = const(0.5, f32), const(1.0, f32)
+    inner = expr("mul", (x, const(0.7978845608, f32)), f32)
+    return expr("mul", (expr("mul", (x, half), f32), expr("add", (one, expr("tanh", (inner,), f32)), f32)), f32)
+
+
+def _add(a: Expr, b: Expr) -> Expr:
+    return expr("add", (a, b), a.dtype)
+
+
+def _base(sizes: tuple[int, int, int, int], layout: str = "nt") -> tuple[Case, tuple[Var, ...], Index, np.ndarray]:
+    """A plain case to vary, its variables, the row-major index of the result, and the result's poison."""
+    case = plain(sizes, layout)
+    variables_ = variables(*sizes)
+    b, m, n, _ = variables_
+    return case, variables_, ravel((of_var(b), of_var(m), of_var(n)), sizes[:3]), case.arrays[OUT]
+
+
+def _vary(
+    name: str,
+    case: Case,
+    stores: list[Store],
+    extra: dict[Value, np.ndarray],
+    a: Expr | None = None,
+    b: Expr | None = None,
+    inplace: dict[Value, Value] | None = None,
+) -> Case:
+    inner = case.inner
+    sizes = (inner.batch.size, inner.m.size, inner.n.size, inner.k.size)
+    return make(name, sizes, a or inner.a, b or inner.b, stores, case.arrays | extra, inplace)
+
+
+def epilogues(sizes: tuple[int, int, int, int]) -> Iterator[Case]:
+    """What is done with the sums: bias, activation, residuals, masks, other places in memory."""
+    case, (b, m, n, _), index, poison = _base(sizes)
+    rng = np.random.default_rng(1)
+    total = sizes[0] * sizes[1] * sizes[2]
+    bias = rng.standard_normal(n.size).astype(np.float32)
+    biased = _add(acc(), load(BIAS, of_var(n), f32))
+    stores = [Store(OUT, index, _gelu(biased)), Store(SECOND, index, biased)]
+    yield _vary("bias, gelu, two results", case, stores, {BIAS: bias, SECOND: poison})
+
+    other = rng.standard_normal(total).astype(np.float32)
+    row = load(BIAS, of_var(m), f32)
+    stores = [Store(OUT, index, _add(expr("mul", (acc(), row), f32), load(OTHER, index, f32)))]
+    rows = rng.standard_normal(m.size).astype(np.float32)
+    yield _vary("scaled rows plus residual, in place", case, stores, {OTHER: other, BIAS: rows}, inplace={OUT: OTHER})
+
+    keep = rng.integers(0, 2, total).astype(np.uint32)
+    later = expr("less", (from_index(of_var(m)), from_index(of_var(n))), bool_)
+    masked = where(load(OTHER, index, bool_), where(later, const(-1e30, f32), acc()), const(7.0, f32))
+    positive = expr("less", (const(0.0, f32), acc()), bool_)
+    stores = [Store(OUT, index, masked), Store(SECOND, index, positive)]
+    yield _vary("masks", case, stores, {OTHER: keep, SECOND: np.full(total + 4, 9, np.uint32)})
+
+    across = ravel((of_var(b), of_var(n), of_var(m)), (b.size, n.size, m.size))
+    picks = rng.integers(0, n.size, m.size).astype(np.int32)
+    picked = dynamic(expr("cast", (load(OTHER, of_var(m), i32),), u32), n.size)
+    stores = [Store(OUT, across, _add(acc(), load(BIAS, picked, f32)))]
+    yield _vary("transposed result, bias by a table", case, stores, {BIAS: bias, OTHER: picks})
+
+    square = _add(acc(), load(A, Index(()), f32))
+    yield _vary("an operand's element in the epilogue", case, [Store(OUT, index, square)], {})
+
+
+def operands(sizes: tuple[int, int, int, int]) -> Iterator[Case]:
+    """Operands that are no plain matrices."""
+    case, (b, m, n, k), index, _ = _base(sizes)
+    rng = np.random.default_rng(2)
+    stores = [Store(OUT, index, acc())]
+    scaled = expr("mul", (expr("maximum", (case.inner.a, const(0.0, f32)), f32), const(0.25, f32)), f32)
+    yield _vary("relu and scale of an operand", case, stores, {}, a=scaled)
+
+    rows = rng.integers(0, 50, b.size * m.size).astype(np.int32)
+    table = rng.standard_normal(50 * k.size).astype(np.float32)
+    at = load(OTHER, ravel((of_var(b), of_var(m)), (b.size, m.size)), i32)
+    row = dynamic(expr("cast", (at,), u32), 50)
+    yield _vary("rows of a table", case, stores, {OTHER: rows, A: table}, a=load(A, row * k.size + of_var(k), f32))
+
+    inside = below(of_var(k) + (-2), k.size)
+    padded = where(inside, load(A, of_var(m) * k.size + of_var(k) + (-2), f32), const(0.0, f32))
+    yield _vary("a shifted, padded operand", case, stores, {A: _normal(rng, m.size * k.size)}, a=padded)
+
+    backwards = of_var(k) * -1 + (k.size - 1) + of_var(n) * k.size
+    yield _vary("k backwards", case, stores, {B: _normal(rng, n.size * k.size)}, b=load(B, backwards, f32))
+
+    yield _vary("an operand that is one number", case, stores, {}, a=const(0.5, f32))
+    yield _vary("the same row for all", case, stores, {A: _normal(rng, k.size)}, a=load(A, of_var(k), f32))
+
+
+def _normal(rng: np.random.Generator, size: int) -> np.ndarray:
+    return rng.standard_normal(size).astype(np.float32)
+
+
+def heads(count: int, groups: int, length: int, width: int) -> Iterator[Case]:
+    """Attention's products on [batch, time, head, width] tensors, without a copy, and a square."""
+    rng = np.random.default_rng(3)
+    shape = (count, length, groups, width)
+    data = {A: _normal(rng, count * length * groups * width), B: _normal(rng, count * length * groups * width)}
+    b, m, n, k = variables(count * groups, length, length, width)
+    one, head = unravel(of_var(b), (count, groups))
+
+    def at(row: Index, column: Index) -> Index:
+        return ravel((one, row, head, column), shape)
+
+    result = ravel((of_var(b), of_var(m), of_var(n)), (b.size, length, length))
+    out = np.full(b.size * length * length, POISON, np.float32)
+    a, c = load(A, at(of_var(m), of_var(k)), f32), load(B, at(of_var(n), of_var(k)), f32)
+    scores = (b.size, length, length, width)
+    yield make("scores", scores, a, c, [Store(OUT, result, acc())], data | {OUT: out})
+
+    b, m, n, k = variables(count * groups, length, width, length)
+    a = load(A, ravel((of_var(b), of_var(m), of_var(k)), (b.size, length, length)), f32)
+    c = load(B, at(of_var(k), of_var(n)), f32)
+    weights = {A: _normal(rng, b.size * length * length), OUT: np.full(math.prod(shape), POISON, np.float32)}
+    sizes = (b.size, length, width, length)
+    yield make("attend", sizes, a, c, [Store(OUT, at(of_var(m), of_var(n)), acc())], data | weights)
+
+    # a weight gradient whose inner variable is two axes: k = (batch, time), neighbours in memory along time
+    b, m, n, k = variables(1, groups * width, groups * width, count * length)
+    sample, time = unravel(of_var(k), (count, length))
+    planes = (count, groups * width, length)
+    a = load(A, ravel((sample, of_var(m), time), planes), f32)
+    c = load(B, ravel((of_var(k), of_var(n)), (k.size, n.size)), f32)
+    index = ravel((of_var(m), of_var(n)), (m.size, n.size))
+    out = np.full(m.size * n.size, POISON, np.float32)
+    yield make("k of two axes", (1, m.size, n.size, k.size), a, c, [Store(OUT, index, acc())], data | {OUT: out})
+
+    c = load(A, ravel((sample, of_var(n), time), planes), f32)
+    first = load(A, of_var(n) * (count * length) + of_var(m), f32)
+    yield make(
+        "a square", (1, m.size, n.size, k.size), a, c, [Store(OUT, index, _add(acc(), first))], data | {OUT: out}
+    )
+
+
+def halves(sizes: tuple[int, int, int, int]) -> Iterator[Case]:
+    """f16 operands and results; sums are f32."""
+    case, (_, _, n, _), index, poison = _base(sizes)
+    arrays = {key: case.arrays[key].astype(np.float16) for key in (A, B)}
+    a, b = (load(key, e.data[1], f16) for key, e in ((A, case.inner.a), (B, case.inner.b)))
+    bias = np.linspace(-1, 1, n.size).astype(np.float16)
+    half = _add(acc(f16), load(BIAS, of_var(n), f16))
+    stores = [Store(OUT, index, half)]
+    yield _vary(
+        "f16",
+        case,
+        stores,
+        arrays | {BIAS: bias, OUT: np.resize(poison, len(poison) + len(poison) % 2).astype(np.float16)},
+        a=a,
+        b=b,
+    )
+    wide = expr("cast", (b,), f32)
+    yield _vary("f16 with f32", case, [Store(OUT, index, acc())], {B: arrays[B]}, b=wide)

@@ -65,11 +65,11 @@ def program(fn: Callable[..., Any], inputs: Sequence[np.ndarray], states: Mappin
 
 
 def on_numpy(p: Program, graph: Graph | None = None, values: Arrays | None = None) -> list[np.ndarray]:
-    """The outputs by the reference rules; float64 leaves are computed with in float64."""
+    """The outputs and the updated states by the reference rules; float64 leaves are computed with in float64."""
     graph, values = graph or p.graph, values or p.values
     exact = not any(a.dtype == np.float64 for a in values.values())
     found = evaluate(graph, values, exact=exact)
-    return [np.asarray(found[value]) for value in graph.outputs]
+    return [np.asarray(found[value]) for value in (*graph.outputs, *graph.updates.values())]
 
 
 def lowered(p: Program, fuse: bool = True, **options: Any) -> Lowered:
@@ -77,11 +77,14 @@ def lowered(p: Program, fuse: bool = True, **options: Any) -> Lowered:
 
 
 def on_interpret(p: Program, low: Lowered) -> list[np.ndarray]:
-    """The outputs by the kernels' expressions and the buffer plan."""
+    """The outputs and the updated states by the kernels' expressions and the buffer plan."""
     with np.errstate(all="ignore"):
         buffers = interpret.run(low, with_initial(p))
-    plan = low.memory.plan
-    return [interpret.result(low, buffers, value, plan.outputs[name]) for name, value in p.outputs.items()]
+    plan, graph = low.memory.plan, p.graph
+    found = [interpret.result(low, buffers, value, plan.outputs[name]) for name, value in p.outputs.items()]
+    leaves = {graph.leaf_name(leaf): leaf for leaf in graph.updates}
+    held = {**plan.params, **plan.states}
+    return found + [interpret.result(low, buffers, leaf, held[name]) for name, leaf in leaves.items() if name]
 
 
 def with_initial(p: Program) -> Arrays:
@@ -95,13 +98,15 @@ def with_initial(p: Program) -> Arrays:
 
 
 async def on_webgpu(p: Program) -> tuple[list[np.ndarray], Built]:
-    """The outputs on the GPU, and what ran there; the program is destroyed, its kernel list can be read."""
+    """The outputs and the updated states on the GPU, and what ran there (destroyed; its kernels can be read)."""
     backend = await open_backend("webgpu")
     built = await backend.build(p.graph, p.outputs, backend.store())
     names = p.graph.names_by_role("input")
     found = await built.executor.run({name: p.values[name] for name in names})
+    updated = [str(p.graph.leaf_name(leaf)) for leaf in p.graph.updates]
+    states = await built.executor.download(updated) if updated else {}
     built.executor.destroy()
-    return [found[name] for name in p.outputs], built
+    return [found[name] for name in p.outputs] + [states[name] for name in updated], built
 
 
 def assert_close(found: np.ndarray, wanted: np.ndarray, rtol: float, atol: float, what: str = "") -> None:

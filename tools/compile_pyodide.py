@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from pathlib import Path
 
 from fetch_pyodide import CORE, PACKAGES, PYODIDE_VERSION
@@ -33,15 +34,16 @@ def main() -> None:
 
 def compile_archives(archives: list[Path], target: Path) -> None:
     """Write each archive with its sources compiled, under the same name, into `target`."""
-    exchange = fresh(BUILD / "exchange")
-    (exchange / "in").mkdir()
-    (exchange / "out").mkdir()
-    for archive in archives:
-        shutil.copy(archive, exchange / "in")
-    run(["node", Path(__file__).parent / "bytecode.mjs", DOWNLOADS, exchange])
-    for archive in archives:
-        shutil.move(exchange / "out" / archive.name, target / archive.name)
-    shutil.rmtree(exchange)
+    with tempfile.TemporaryDirectory() as name:
+        exchange = Path(name)
+        (exchange / "in").mkdir()
+        (exchange / "out").mkdir()
+        for archive in archives:
+            shutil.copy(archive, exchange / "in")
+        run(["node", Path(__file__).parent / "bytecode.mjs", DOWNLOADS, exchange])
+        for archive in archives:
+            compiled = shutil.move(exchange / "out" / archive.name, target / archive.name)
+            Path(compiled).chmod(0o644)
 
 
 def cut_lock(lock: dict, *, hosted_in: Path | None = None, hosted_at: str = "") -> dict:

@@ -106,6 +106,7 @@ class Recording:
         loss: 4 bytes that are kept for every step, if the program has a loss.
         chunk: most dispatches in one submission; 0 puts all into one. Only for kernels so
             long that a browser's watchdog would end a single submission.
+        groups: whether each operation's label is a debug group around its dispatches.
     """
 
     label: str
@@ -115,6 +116,7 @@ class Recording:
     copies: tuple[Copy, ...] = ()
     loss: Slice | None = None
     chunk: int = 0
+    groups: bool = True
 
 
 class Program(Protocol):
@@ -219,6 +221,10 @@ class Executor(Protocol):
 
     async def losses(self) -> np.ndarray:
         """Losses that were not read yet, oldest first."""
+        ...
+
+    async def profile(self, inputs: Mapping[str, Any]) -> list[KernelTime]:
+        """Run one step, which counts as any other, and return what each part of it took."""
         ...
 
     def upload(self, values: Mapping[str, Any], *, strict: bool = False) -> None:

@@ -8,7 +8,8 @@ start as poison (NaN), so what a kernel failed to write shows.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from time import perf_counter_ns
 
 import numpy as np
 
@@ -23,11 +24,15 @@ from tensorgrad.lower.lowering import Lowered
 from tensorgrad.plan import BufferSpec
 
 
-def run(lowered: Lowered, leaves: Mapping[str, np.ndarray]) -> dict[int, np.ndarray]:
+Watch = Callable[[int, Mapping[int, np.ndarray]], None]
+
+
+def run(lowered: Lowered, leaves: Mapping[str, np.ndarray], watch: Watch | None = None) -> dict[int, np.ndarray]:
     """Runs all kernels once.
 
     Args:
         leaves: name -> array of every parameter, state and input.
+        watch: called after each kernel with its place and the buffers.
 
     Returns:
         buffer id -> its flat contents after the kernels and the writebacks.
@@ -48,11 +53,14 @@ def run(lowered: Lowered, leaves: Mapping[str, np.ndarray]) -> dict[int, np.ndar
                 buffers[spec.id][...] = data
         elif spec.kind == "const":
             buffers[spec.id] = np.asarray(spec.initial, dtype=spec.dtype.numpy).reshape(-1).copy()
-    for kernel in lowered.kernels:
-        _run(lowered, kernel, buffers)
-    sources = [buffers[w.source].copy() for w in plan.writebacks]
-    for copy, data in zip(plan.writebacks, sources, strict=True):
-        buffers[copy.dest][: data.size] = data
+    for i, kernel in enumerate(lowered.kernels):
+        run_kernel(lowered, kernel, buffers)
+        if watch is not None:
+            watch(i, buffers)
+    for copy in plan.writebacks:
+        data = buffers.get(copy.source)
+        if data is not None:
+            buffers[copy.dest][: data.size] = data
     return buffers
 
 
@@ -69,7 +77,8 @@ def result(lowered: Lowered, buffers: Mapping[int, np.ndarray], value: Value, bu
     return held[: type_.size].reshape(type_.shape)
 
 
-def _run(lowered: Lowered, kernel: Kernel, buffers: dict[int, np.ndarray]) -> None:
+def run_kernel(lowered: Lowered, kernel: Kernel, buffers: dict[int, np.ndarray]) -> None:
+    """Runs one kernel on the buffers (by id) that it reads; what it stores goes into them."""
     graph, where, plan = lowered.graph, lowered.memory.where, lowered.memory.plan
 
     def read(value: Value) -> np.ndarray:
@@ -132,8 +141,17 @@ class InterpretRuntime(NumpyRuntime):
     ) -> dict[Value, np.ndarray]:
         """The values that the reference evaluation would give, from the kernels' buffers."""
         lowered, graph, plan = self.lowered, self.lowered.graph, self.lowered.memory.plan
+        before = perf_counter_ns()
+
+        def timed(index: int, _: Mapping[int, np.ndarray]) -> None:
+            nonlocal before
+            if times is not None:
+                kernel, now = lowered.kernels[index], perf_counter_ns()
+                times.append(KernelTime(kernel.kind, max(kernel.nodes), float(now - before)))
+                before = now
+
         with np.errstate(all="ignore"):
-            buffers = run(lowered, values)
+            buffers = run(lowered, values, timed)
         found = {v: result(lowered, buffers, v, plan.outputs[name]) for name, v in self.outputs.items()}
         found |= {v: result(lowered, buffers, v, plan.grads[name]) for name, v in graph.grads.items()}
         found |= {v: result(lowered, buffers, v, lowered.memory.where[leaf]) for leaf, v in graph.updates.items()}

@@ -18,8 +18,8 @@ import numpy as np
 
 from tensorgrad.device.base import LOSS_RING, KernelTime, Limits
 from tensorgrad.device.convert import as_array, check_names
-from tensorgrad.errors import InputError, TensorgradError
 from tensorgrad.dtypes import Shape
+from tensorgrad.errors import InputError, TensorgradError
 from tensorgrad.graph import Graph, Node, Value
 from tensorgrad.ops.arena import parts
 from tensorgrad.primitive import REGISTRY

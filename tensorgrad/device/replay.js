@@ -11,12 +11,9 @@ const READBACK = BUFFER.mapRead | BUFFER.copyDst;
 const COMPUTE = 0x4, MAP_READ = 0x1;
 const RING = 1024, MAX_QUERIES = 4096, OK = 0, LOST = 1, FAILED = 2, AGAIN = 3;
 
-const engines = new WeakMap();
-
 /** The engine of a GPUDevice: one each, so that everything on a device shares its pipelines. */
-function engineOf(device) {
-  return cached(engines, device, () => new Engine(device));
-}
+const engineOf = device => cached(engines, device, () => new Engine(device));
+const engines = new WeakMap();
 
 function cached(map, key, make) {
   if (!map.has(key)) map.set(key, make());
@@ -32,6 +29,7 @@ class Engine {
     this.device = device;
     this.lost = null;            // why the device is gone
     this.waiting = new Set();    // rejections of promises that the device still owes
+    this.patience = 50;          // ms of one wait for which `pump` works; fewer where the GPU is a CPU
     this.pumping = false;
     (this.channel = new MessageChannel()).port1.start();
     this.nextId = 1;
@@ -54,6 +52,7 @@ class Engine {
     return new Promise((resolve, reject) => {
       if (this.lost !== null) return void reject(new Lost(this.lost));
       this.waiting.add(reject);
+      this.until = performance.now() + this.patience;
       promise.then(resolve, async error => {
         await this.breathe();  // a lost device fails its promises a moment before it says that it is lost
         reject(error);
@@ -62,12 +61,13 @@ class Engine {
     });
   }
 
-  /** A finished map or submission is only noticed when the GPU process does something: without this, each
-   *  takes 2.5 ms or more. The cheapest thing that makes a round trip is an empty error scope. */
+  /** A finished map or submission is noticed when the GPU process does something, or else up to 3 ms late.
+   *  The cheapest thing that makes a round trip is an empty error scope. After long waits 3 ms matter less
+   *  than the work of asking, which on a software adapter slows the kernels themselves down. */
   async pump() {
     if (this.pumping) return;
     this.pumping = true;
-    for (let i = 1; this.waiting.size > 0; i++) {
+    for (let i = 1; this.waiting.size > 0 && performance.now() < this.until; i++) {
       this.device.pushErrorScope('validation');
       await this.device.popErrorScope().catch(() => {});
       if (i % 16 === 0) await this.breathe();
@@ -251,7 +251,7 @@ class Program {
     let label = null, pipeline = null;
     for (let i = from; i < to; i++) {
       const step = this.list[i];
-      if (step.label !== label) {  // neighbours of one operation share a group
+      if (step.label !== label && this.spec.groups) {  // neighbours of one operation share a group
         if (label !== null) pass.popDebugGroup();
         pass.pushDebugGroup(label = step.label);
       }

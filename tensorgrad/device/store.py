@@ -14,7 +14,7 @@ from tensorgrad.device.base import Bound, Copy, Dispatch, Recording, Slice, Uplo
 from tensorgrad.device.convert import to_bytes
 from tensorgrad.dtypes import DType, Shape
 from tensorgrad.errors import InputError, OutOfMemoryError, TensorgradError
-from tensorgrad.plan import Binding, BufferPlan, BufferSpec, KernelSpec
+from tensorgrad.plan import BufferPlan, BufferSpec, KernelSpec
 
 PERSISTENT = ("param", "state")
 
@@ -79,20 +79,20 @@ class Placement:
 
     Attributes:
         slices: by buffer id.
+        scratch: a spare buffer for copies within one arena, or None.
         owned: handles that belong to the runtime.
         added: handles that go to the store, with what they hold, once all has succeeded.
         staging: buffer id -> where an input starts in the staging memory.
-        scratch: a spare buffer for copies within one arena, or None.
     """
 
     slices: list[Slice]
+    scratch: int | None = None
     owned: list[int] = field(default_factory=list)
     added: list[int] = field(default_factory=list)
     tensors: dict[str, Stored] = field(default_factory=dict)
     arenas: dict[str, Slice] = field(default_factory=dict)
     staging: dict[int, int] = field(default_factory=dict)
     staging_nbytes: int = 0
-    scratch: int | None = None
 
     def commit(self, store: Store) -> None:
         """Hand the new parameters and states to the store."""
@@ -111,31 +111,31 @@ async def place(plan: BufferPlan, device: Any, store: Store) -> Placement:
     """Find or allocate every buffer of a plan and fill in constants and initial states."""
     persistent = {b.arena for b in plan.buffers if b.arena and b.kind in PERSISTENT}
     _check_store(plan, store, persistent)
-    found: dict[int, Slice] = {}
-    wanted: dict[str, int] = {}  # label -> bytes, of what has to be allocated
-    for name, nbytes in plan.arenas.items():
-        if name not in store.arenas or name not in persistent:
-            wanted[f"arena {name}"] = nbytes
-    for spec in plan.buffers:
-        if spec.kind in PERSISTENT and spec.name in store.tensors:
-            found[spec.id] = store.tensors[spec.name].range
-        elif spec.arena is None:
-            wanted[spec.name] = spec.nbytes
+    known = {b.id for b in plan.buffers if b.kind in PERSISTENT and b.name in store.tensors}
     scratch = max((w.nbytes for w in plan.writebacks if _same_arena(plan, w.source, w.dest)), default=0)
-    if scratch:
-        wanted["writeback scratch"] = scratch
-    handles = dict(zip(wanted, await _alloc(plan, device, wanted), strict=True))
+    wanted: dict[str | int, tuple[str, int]] = {  # an arena's name or a buffer's id -> label, bytes
+        **{
+            name: (f"arena {name}", nbytes)
+            for name, nbytes in plan.arenas.items()
+            if name not in persistent or name not in store.arenas
+        },
+        **{b.id: (b.name, b.nbytes) for b in plan.buffers if b.arena is None and b.id not in known},
+        **({-1: ("writeback scratch", scratch)} if scratch else {}),
+    }
+    handles = dict(zip(wanted, await _alloc(plan, device, list(wanted.values())), strict=True))
 
-    placement = Placement([Slice(0, 0, 0)] * len(plan.buffers), scratch=handles.get("writeback scratch"))
-    for label, handle in handles.items():
-        kept = any(label == f"arena {name}" for name in persistent)
-        (placement.added if kept else placement.owned).append(handle)
+    placement = Placement([_locate(spec, handles, store, known) for spec in plan.buffers], handles.get(-1))
+    kept = persistent | {b.id for b in plan.buffers if b.kind in PERSISTENT}
+    for key, handle in handles.items():
+        (placement.added if key in kept else placement.owned).append(handle)
     for spec in plan.buffers:
-        placement.slices[spec.id] = found.get(spec.id) or _locate(spec, handles, store)
-        if spec.kind in PERSISTENT and spec.id not in found:
-            _keep(placement, spec, plan, spec.arena is None)
+        if spec.kind in PERSISTENT and spec.id not in known:
+            where = placement.slices[spec.id]
+            placement.tensors[spec.name] = Stored(where, spec.shape, spec.dtype, spec.kind)
+            if spec.arena is not None:
+                placement.arenas[spec.arena] = Slice(where.buffer, 0, plan.arenas[spec.arena])
     try:
-        _fill(plan, device, placement, found)
+        _fill(plan, device, placement, known)
     except BaseException:
         placement.undo(device)
         raise
@@ -145,21 +145,12 @@ async def place(plan: BufferPlan, device: Any, store: Store) -> Placement:
     return placement
 
 
-def _keep(placement: Placement, spec: BufferSpec, plan: BufferPlan, single: bool) -> None:
-    """Note a new parameter or state for the store."""
-    where = placement.slices[spec.id]
-    placement.tensors[spec.name] = Stored(where, spec.shape, spec.dtype, spec.kind)
-    if single:
-        placement.owned.remove(where.buffer)
-        placement.added.append(where.buffer)
-    elif spec.arena is not None:
-        placement.arenas[spec.arena] = Slice(where.buffer, 0, plan.arenas[spec.arena])
-
-
-def _locate(spec: BufferSpec, handles: dict[str, int], store: Store) -> Slice:
+def _locate(spec: BufferSpec, handles: dict[str | int, int], store: Store, known: set[int]) -> Slice:
+    if spec.id in known:
+        return store.tensors[spec.name].range
     if spec.arena is None:
-        return Slice(handles[spec.name], 0, spec.nbytes)
-    handle = handles.get(f"arena {spec.arena}")
+        return Slice(handles[spec.id], 0, spec.nbytes)
+    handle = handles.get(spec.arena)
     return Slice(store.arenas[spec.arena].buffer if handle is None else handle, spec.offset, spec.nbytes)
 
 
@@ -193,19 +184,19 @@ def _check_store(plan: BufferPlan, store: Store, persistent: set[str]) -> None:
                 )
 
 
-async def _alloc(plan: BufferPlan, device: Any, wanted: dict[str, int]) -> list[int]:
+async def _alloc(plan: BufferPlan, device: Any, wanted: list[tuple[str, int]]) -> list[int]:
     try:
-        return await device.alloc(list(wanted.items()))
+        return await device.alloc(wanted)
     except OutOfMemoryError as error:
         raise OutOfMemoryError(
             f"{error}. The whole plan takes {plan.nbytes:,} bytes; a smaller batch or model needs less"
         ) from None
 
 
-def _fill(plan: BufferPlan, device: Any, placement: Placement, found: dict[int, Slice]) -> None:
+def _fill(plan: BufferPlan, device: Any, placement: Placement, known: set[int]) -> None:
     """Write constants and initial states. New buffers are zero, so zeros need no write."""
     for spec in plan.buffers:
-        if spec.kind not in ("const", "state") or spec.id in found or spec.initial is None:
+        if spec.kind not in ("const", "state") or spec.id in known or spec.initial is None:
             continue
         if isinstance(spec.initial, np.ndarray):
             array = spec.initial.reshape(spec.shape)
@@ -216,26 +207,31 @@ def _fill(plan: BufferPlan, device: Any, placement: Placement, found: dict[int, 
             device.write(placement.slices[spec.id], to_bytes(array, spec.dtype, spec.nbytes))
 
 
-def record(plan: BufferPlan, kernels: Sequence[KernelSpec], placement: Placement, chunk: int, label: str) -> Recording:
+def record(
+    plan: BufferPlan,
+    kernels: Sequence[KernelSpec],
+    placement: Placement,
+    label: str,
+    *,
+    chunk: int = 0,
+    groups: bool = True,
+) -> Recording:
     """A plan's step with every buffer resolved to a range on the device."""
     return Recording(
         label=label,
         staging_nbytes=placement.staging_nbytes,
         uploads=tuple(Upload(start, placement.slices[index]) for index, start in placement.staging.items()),
-        dispatches=tuple(_dispatch(plan, kernel, placement) for kernel in kernels if kernel.runs),
+        dispatches=tuple(_dispatch(kernel, placement) for kernel in kernels if kernel.runs),
         copies=tuple(_copies(plan, placement)),
         loss=placement.slices[plan.outputs["loss"]]._replace(nbytes=4) if "loss" in plan.outputs else None,
         chunk=chunk,
+        groups=groups,
     )
 
 
-def _dispatch(plan: BufferPlan, kernel: KernelSpec, placement: Placement) -> Dispatch:
-    bindings = tuple(Bound(_range(b, placement), b.write) for b in kernel.bindings)
+def _dispatch(kernel: KernelSpec, placement: Placement) -> Dispatch:
+    bindings = tuple(Bound(placement.slices[b.buffer], b.write) for b in kernel.bindings)
     return Dispatch(kernel.name, kernel.wgsl, bindings, kernel.workgroups)
-
-
-def _range(binding: Binding, placement: Placement) -> Slice:
-    return placement.slices[binding.buffer]
 
 
 def _copies(plan: BufferPlan, placement: Placement) -> list[Copy]:

@@ -56,6 +56,8 @@ class WebGPUDevice:
         self.limits = read_limits(js_device, info)
         self._own = own
         self._engine = load_helper().engineOf(js_device)
+        if self.limits.software:
+            self._engine.patience = 2
 
     @property
     def lost(self) -> str | None:
@@ -332,6 +334,7 @@ def _describe(recording: Recording) -> str:
         "copies": recording.copies,
         "loss": recording.loss,
         "chunk": recording.chunk,
+        "groups": recording.groups,
     }
     return json.dumps(spec)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
+from tensorgrad.dtypes import Shape
 from tensorgrad.graph import Graph, Node, Value
 from tensorgrad.lower.expr import Expr, const, expr, load
 from tensorgrad.lower.index import Digit, Indices, Var, of_var, ravel, unravel
@@ -23,7 +24,7 @@ LEAVES = frozenset({"leaf", "array", "pack"})
 FREE = frozenset({"const", "iota"})
 
 _COSTS = {"div": 4, "sqrt": 4, "rsqrt": 4, "exp": 8, "log": 8, "sigmoid": 12, "pow": 24}
-_COSTS |= dict.fromkeys("expm1 log1p sin cos tanh erf remainder floor_divide".split(), 20)
+_COSTS |= dict.fromkeys(["expm1", "log1p", "sin", "cos", "tanh", "erf", "remainder", "floor_divide"], 20)
 _COSTS |= {"gather": 40, "random_bits": 60}
 
 CHEAP = 48
@@ -49,6 +50,11 @@ class Composer:
         graph: optimized; its nodes are lowered as they stand.
         recompute: False stores every multi-used value, True recomputes cheap ones in each reader.
         max_buffers: storage buffers that a kernel may bind, its output included.
+
+    Attributes:
+        stored: the values that own a buffer.
+        shown: stored value -> the shape in which it is seen after the kernels.
+        reasons: why each of them does, leaves apart.
     """
 
     def __init__(self, graph: Graph, recompute: bool = True, max_buffers: int = 8) -> None:
@@ -57,7 +63,9 @@ class Composer:
         self.max_buffers = max_buffers
         self.users = self._users()
         self.stored: set[Value] = set()
+        self.reasons: dict[Value, str] = {}
         self.costs: dict[Value, Costs] = {}
+        self.shown: dict[Value, Shape] = {}
         self._choose()
 
     def _users(self) -> dict[Value, list[Node]]:
@@ -75,21 +83,31 @@ class Composer:
         readers = self._readers()
         for node in graph.nodes:
             if node.op in ("matmul", "gather", "scatter_add"):
-                self.stored.update(self._operand_buffer(v) for v in node.inputs)
+                for operand in node.inputs:
+                    self._store(self._operand_buffer(operand), f"a {node.op} reads it in place")
         for node in graph.nodes:
             value = Value(node.id)
+            if value in roots:
+                self.shown[value] = node.type.shape
             if node.op in LEAVES or node.op in REDUCTIONS or node.op == "matmul":
-                self.stored.update(node.values)
+                for result in node.values:
+                    self._store(result, f"it is the result of a {node.op}")
             elif node.op == "place" or (value in roots and not self._is_alias(node)):
-                self.stored.add(value)
+                self._store(value, "it is read after the kernels")
             elif not REGISTRY[node.op].view and node.op not in FREE:
                 cost = self._cost(node)
                 dear = not self.recompute or self._ops(cost) > CHEAP or self._large(cost, node) > 1
-                if (readers[value] > 1 and dear) or self._expands(node, cost):
-                    self.stored.add(value)
+                if readers[value] > 1 and dear:
+                    self._store(value, f"{readers[value]} operations read it, which is dearer to compute than to read")
+                elif self._expands(node, cost):
+                    self._store(value, "its readers are so much larger that each element would be computed many times")
             self._bound(node)
             stored = value in self.stored
             self.costs[value] = Costs(frozenset(), frozenset({value})) if stored else self._cost(node)
+
+    def _store(self, value: Value, reason: str) -> None:
+        self.stored.add(value)
+        self.reasons.setdefault(value, reason)
 
     def _bound(self, node: Node) -> None:
         """Stores operands that read most until the node's kernel can bind all that it reads."""
@@ -98,7 +116,7 @@ class Composer:
             if len(self.costs[widest].loads) < 2:
                 return
             base = self.base(widest)
-            self.stored.add(base)
+            self._store(base, f"its reader would else bind more than {self.max_buffers} buffers")
             self.costs[base] = Costs(frozenset(), frozenset({base}))
             chain = []
             while widest != base:
@@ -139,8 +157,11 @@ class Composer:
         return value
 
     def _is_alias(self, node: Node) -> bool:
-        """A reshape of a stored value that is no leaf: the output is the same buffer."""
-        return node.op in ("reshape", "stop_gradient") and self.alias(Value(node.id)) in self.stored
+        """A reshape of a stored value that is no leaf: the output is the same buffer, if nobody sees it in another shape."""
+        if node.op not in ("reshape", "stop_gradient"):
+            return False
+        owner, shape = self.alias(Value(node.id)), node.type.shape
+        return owner in self.stored and self.shown.setdefault(owner, shape) == shape
 
     def alias(self, value: Value) -> Value:
         """The value whose buffer holds this one's elements in the same order."""

@@ -144,7 +144,7 @@ class _Frame:
                 if isinstance(atom, Digit):
                     value = (self._variable(atom.var) // np.uint32(atom.div)) % np.uint32(atom.size)
                 else:
-                    inner = self.value(atom.expr) if isinstance(atom, Dynamic) else self._index(atom.index)
+                    inner = self.value(atom.expr) if isinstance(atom, Dynamic) else self._index(atom.dividend)
                     value, bad = inner.array, _either(bad, inner.bad)
                     if not isinstance(atom, Dynamic):
                         by = np.uint32(atom.by)
@@ -243,10 +243,10 @@ def _call(e: Expr, args: list[Checked]) -> Checked:
 def apply(e: Expr, args: list[Checked]) -> Checked:
     """One native operation on arrays."""
     arrays = [arg.array for arg in args]
-    if e.op == "cast":
+    if e.op in ("cast", "truncate"):
         result = _cast(arrays[0], e.dtype)
     elif e.op == "bitcast":
-        result = np.ascontiguousarray(arrays[0]).view(e.dtype.numpy)
+        result = np.asarray(arrays[0], order="C").view(e.dtype.numpy)
     else:
         result = np.asarray(_NATIVE[e.op](*arrays))
     if result.dtype != e.dtype.numpy:
@@ -300,13 +300,11 @@ def _kept(operation: str, dtype: DType) -> dict[str, np.dtype]:
 
 
 def _cast(x: Array, dtype: DType) -> Array:
-    """WGSL's conversion: floats truncate and stop at the ends of the integers; NaN is 0."""
+    """A conversion; floats truncate towards 0, and what does not fit is not used (see `functions`)."""
     if dtype is bool_:
         return x != 0
     if x.dtype.kind == "f" and dtype.kind in "iu":
-        info = np.iinfo(dtype.numpy)
-        wide = np.clip(np.trunc(x.astype(np.float64)), info.min, info.max)
-        return np.where(np.isnan(x), 0, wide).astype(np.int64).astype(dtype.numpy)
+        return np.where(np.abs(x) < 2.0**33, x, 0).astype(np.int64).astype(dtype.numpy)
     return x.astype(dtype.numpy)
 
 

@@ -108,7 +108,15 @@ def expr(op: str, args: tuple[Expr, ...], dtype: DType, data: Any = None) -> Exp
 
 
 def const(value: bool | int | float, dtype: DType) -> Expr:
-    return expr("const", (), dtype, bool(value) if dtype is bool_ else float(value) if dtype.is_float else int(value))
+    """A number. A float becomes an integer as `cast` does it: what does not fit stops at the end, NaN is 0."""
+    if dtype is bool_:
+        return expr("const", (), dtype, bool(value))
+    if dtype.is_float:
+        return expr("const", (), dtype, float(value))
+    if isinstance(value, float):
+        low, high = (0, 2**32 - 1) if dtype is u32 else (-(2**31), 2**31 - 1)
+        value = 0 if value != value else int(max(low, min(high, value)))
+    return expr("const", (), dtype, int(value))
 
 
 def load(value: Value, index: Index, dtype: DType) -> Expr:

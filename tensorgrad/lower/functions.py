@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from tensorgrad.dtypes import DType, bool_, f16, f32, i32, u32
 from tensorgrad.lower import transcendental
-from tensorgrad.lower.expr import Expr, Function, call, expr
+from tensorgrad.lower.expr import Expr, Function, call, const, expr
 from tensorgrad.lower.scalar import Scalar, select
 from tensorgrad.lower.transcendental import (
     INF,
@@ -34,9 +34,7 @@ FUNCTIONS: dict[str, Function] = {}
 """Every function: `tanh`, ...; of several dtypes `maximum_f32`, `floor_divide_i32`, ..."""
 
 
-def _define(
-    name: str, dtype: DType, body: Callable[..., Scalar], *params: str, of: DType | None = None
-) -> Function:
+def _define(name: str, dtype: DType, body: Callable[..., Scalar], *params: str, of: DType | None = None) -> Function:
     typed = tuple((p, of or dtype) for p in params)
     args = [Scalar(expr("param", (), t, p)) for p, t in typed]
     function = FUNCTIONS[name] = Function(name, typed, dtype, body(*args).expr)
@@ -101,7 +99,14 @@ def _int_parts(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
     return select(zero, 0, q), select(zero, 0, r)
 
 
-# shifts and the random bits ---------------------------------------------------------------
+# conversion, shifts and the random bits ---------------------------------------------------------------
+
+
+def _whole(x: Scalar, dtype: DType) -> Scalar:
+    """Towards 0, stopping at the ends of the integers; NaN is 0. (WGSL's compilers differ on these.)"""
+    least, below, above = (-(2**31), -(2.0**31), 2.0**31) if dtype is i32 else (0, -1.0, 2.0**32)
+    ends = select(x > 0.0, Scalar(const(int(above) - 1, dtype)), select(x < 0.0, Scalar(const(least, dtype)), 0))
+    return select((x > below) & (x < above), x.apply("truncate", dtype=dtype), ends)
 
 
 def _shl(a: Scalar, b: Scalar) -> Scalar:
@@ -156,6 +161,7 @@ def _define_all() -> None:
     for dtype in (i32, u32):
         _define(f"floor_divide_{dtype}", dtype, lambda a, b: _int_parts(a, b)[0], "a", "b")
         _define(f"remainder_{dtype}", dtype, lambda a, b: _int_parts(a, b)[1], "a", "b")
+        _define(f"cast_{dtype}", dtype, lambda x, dtype=dtype: _whole(x, dtype), "x", of=f32)
         _define(f"shl_{dtype}", dtype, _shl, "a", "b")
         _define(f"shr_{dtype}", dtype, _shr, "a", "b")
     _define("threefry2x32", u32, _threefry, "key0", "key1", "counter0", "counter1")
@@ -170,13 +176,16 @@ def expand(e: Expr) -> Expr | None:
     An f16 operand is computed in f32 and rounded once.
     """
     dtype = e.args[0].dtype if e.args else e.dtype
-    function = FUNCTIONS.get(e.op) or FUNCTIONS.get(f"{e.op}_{f32 if dtype is f16 else dtype}")
+    if e.op == "cast":
+        function = FUNCTIONS.get(f"cast_{e.dtype}") if dtype.is_float else None
+    else:
+        function = FUNCTIONS.get(e.op) or FUNCTIONS.get(f"{e.op}_{f32 if dtype is f16 else dtype}")
     if function is None or (e.op in ("shl", "shr") and _shift_is_safe(e.args[1])):
         return None
     if dtype is not f16:
         return call(function, *e.args)
     wide = call(function, *(expr("cast", (a,), f32) for a in e.args))
-    return wide if e.dtype is bool_ else expr("cast", (wide,), f16)
+    return wide if wide.dtype is e.dtype else expr("cast", (wide,), f16)
 
 
 def _shift_is_safe(places: Expr) -> bool:

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from tensorgrad.graph import Graph, Value
 from tensorgrad.lower.expr import Expr, rebuild, reductions
 from tensorgrad.lower.index import Digit, Index, Var, digit_of, of_var, substitute
+from tensorgrad.lower.kernel import Joined, Kernel, Store, at, invert, split_rows, store_vars
 from tensorgrad.ops.arena import parts
-from tensorgrad.lower.kernel import Kernel, Store, at, invert, split_rows, store_vars
 
 MIN_ROWS = 64
 """A row kernel with fewer rows would leave a GPU idle: larger maps do not join it."""
@@ -34,6 +34,9 @@ class Fuser:
         max_buffers: storage buffers that a kernel may bind.
         hopeful: count an update and the state that it replaces as one buffer, before it is known
             whether the update can be in place.
+
+    Attributes:
+        refused: why a reader of a value did not join the kernel that computes it, where that was tried last.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class Fuser:
     ) -> None:
         self.graph, self.outside, self.updates, self.max_buffers = graph, outside, updates, max_buffers
         self.replaces = {value: leaf for leaf, value in updates.items()} if hopeful else {}
+        self.refused: dict[Value, str] = {}
         self.kernels: list[Kernel | None] = list(kernels)
         self.reads = [k.loads() for k in kernels]
         self.writer = {v: i for i, k in enumerate(kernels) for v in k.writes}
@@ -105,11 +109,22 @@ class Fuser:
     def _vertical(self, j: int, i: int) -> None:
         """Kernel i joins its producer j, if their indices and the rules of what pays allow."""
         producer, consumer = self.kernels[j], self.kernels[i]
-        if producer is None or consumer is None or consumer.matmul or not self._fits(producer, consumer, i, j):
+        if producer is None or consumer is None:
             return
-        joined = join(producer, consumer, self.reads[i])
-        if joined is not None:
-            self._replace(j, i, joined)
+        shared = tuple(v for v in producer.writes if v in self.reads[i])
+        joined = None
+        if consumer.matmul:
+            reason = "a matmul reads its operands from memory"
+        elif not self._fits(producer, consumer, i, j):
+            reason = f"together with its reader it would bind more than {self.max_buffers} buffers"
+        else:
+            joined = join(producer, consumer, self.reads[i])
+            reason = "its reader needs it at other places than its own, or a row is too short to share"
+        if joined is None:
+            self.refused.update(dict.fromkeys(shared, reason))
+            return
+        joined.joined = (*producer.joined, *consumer.joined, Joined((producer.kind, consumer.kind), shared))
+        self._replace(j, i, joined)
 
     def _replace(self, j: int, i: int, joined: Kernel) -> None:
         """The joined kernel takes the later place i; j is gone."""
@@ -158,12 +173,15 @@ class Fuser:
         a, b = self.kernels[j], self.kernels[i]
         if a is None or b is None or not self._fits(a, b, i, j):
             return
-        if not any(self.graph.type(v).size >= a.size for v in self.reads[j].keys() & self.reads[i].keys()):
+        common = [v for v in self.reads[j].keys() & self.reads[i].keys() if self.graph.type(v).size >= a.size]
+        if not common:
             return
         if self.before[i] >> j & 1 or self.before[j] >> i & 1:
             return
         # neither precedes the other, so no third kernel can stand between them
-        self._replace(j, i, Kernel(b.rows, b.cols, [*a.stores, *b.stores], None, a.nodes | b.nodes))
+        joined = Kernel(b.rows, b.cols, [*a.stores, *b.stores], None, a.nodes | b.nodes)
+        joined.joined = (*a.joined, *b.joined, Joined(None, tuple(sorted(common))))
+        self._replace(j, i, joined)
 
     # What is left ------------------------------------------------------------------------------
 
@@ -188,6 +206,8 @@ class Fuser:
         store = next(s for s in kernel.stores if s.value == value)
         if not self.reads[i].get(leaf, set()) <= {store.index}:
             return
+        if any(v in self.reads[i] for v in self._held((leaf,)) if v != leaf):
+            return  # it reads one of the packed leaves by itself: their buffer cannot be bound twice
         others = {k for v in self._held((leaf,)) for k in self.readers.get(v, ())} - {i}
         if any(self.before[k] >> i & 1 for k in others):
             return
@@ -260,6 +280,9 @@ def _into_rows(
 ) -> Kernel | None:
     p_rows, c_rows = producer.kind == "row", consumer.kind == "row"
     if not p_rows and not c_rows:
+        if producer.rows != consumer.rows:
+            # a larger map may read the same place behind a condition, but then runs beyond the producer
+            return None
         return _merge(producer, consumer, None, shared, inverses, {producer.rows: of_var(consumer.rows)})
     if p_rows and not c_rows:
         return _map_after_rows(producer, consumer, shared, inverses)
@@ -377,11 +400,14 @@ def _merge(
     """
     stored = {s.value: s for s in producer.stores}
     moved: dict[int, Expr] = {}
+    memo: dict[int, Expr] = {}
 
     def resolve(e: Expr) -> Expr | None:
         if e.op != "load" or e.data[0] not in shared:
             return None
-        value, index = e.data
+        value = e.data[0]
+        # the index may itself depend on what is resolved here: `x[i]` where the producer computes both
+        index = substitute(e.data[1], lambda d: None, lambda inner: memo[id(inner)])
         where = inverses[value]
         places = {var: at(i, index) for var, i in where.items()}
         for var, wanted in required.items():
@@ -394,7 +420,6 @@ def _merge(
 
     try:
         stores = []
-        memo: dict[int, Expr] = {}
         for s in consumer.stores:
             index = s.index if element is None else _through(s.index, consumer.rows, element)
             body = s.expr if element is None else _moved(s.expr, consumer.rows, element, moved)

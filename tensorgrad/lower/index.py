@@ -48,7 +48,7 @@ class Dynamic(NamedTuple):
 class Quotient(NamedTuple):
     """`index // by`, not affine."""
 
-    index: Index
+    dividend: Index
     by: int
     size: int
     sign: str = "//"  # named tuples compare as tuples: without it a Quotient could equal a Remainder
@@ -57,7 +57,7 @@ class Quotient(NamedTuple):
 class Remainder(NamedTuple):
     """`index % by`, not affine."""
 
-    index: Index
+    dividend: Index
     by: int
     size: int
     sign: str = "%"
@@ -226,8 +226,8 @@ def _substituted(
     if isinstance(atom, Dynamic):
         moved = expr(atom.expr)
         return None if moved is atom.expr else dynamic(moved, atom.size)
-    inner = substitute(atom.index, values, expr)
-    if inner is atom.index:
+    inner = substitute(atom.dividend, values, expr)
+    if inner is atom.dividend:
         return None
     quotient, remainder = inner.divmod(atom.by)
     return quotient if isinstance(atom, Quotient) else remainder
@@ -246,7 +246,7 @@ def digits(index: Index) -> set[Digit]:
         if isinstance(atom, Digit):
             found.add(atom)
         elif not isinstance(atom, Dynamic):
-            found |= digits(atom.index)
+            found |= digits(atom.dividend)
     return found
 
 
@@ -257,7 +257,7 @@ def dynamics(index: Index) -> list[Expr]:
         if isinstance(atom, Dynamic):
             found.append(atom.expr)
         elif not isinstance(atom, Digit):
-            found += dynamics(atom.index)
+            found += dynamics(atom.dividend)
     return found
 
 

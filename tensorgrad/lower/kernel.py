@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tensorgrad.dtypes import DType
 from tensorgrad.graph import Value
@@ -37,6 +38,18 @@ class Matmul:
     dtype: DType
 
 
+class Joined(NamedTuple):
+    """Why two kernels became one.
+
+    Attributes:
+        rule: the templates of both, producer first (`matmul`, `row` or `map`); None: siblings, neither reads the other.
+        values: what the consumer reads of the producer, or what the siblings read in common.
+    """
+
+    rule: tuple[str, str] | None
+    values: tuple[Value, ...]
+
+
 @dataclass(slots=True)
 class Kernel:
     """One dispatch.
@@ -49,6 +62,7 @@ class Kernel:
         matmul: the inner product whose result `acc` the stores use; its variables replace rows and cols.
         nodes: the graph nodes that it computes.
         inplace: stored value -> the state whose buffer it overwrites.
+        joined: how it grew from kernels of one store each, first join first.
     """
 
     rows: Var
@@ -57,6 +71,7 @@ class Kernel:
     matmul: Matmul | None = None
     nodes: set[int] = field(default_factory=set)
     inplace: dict[Value, Value] = field(default_factory=dict)
+    joined: tuple[Joined, ...] = ()
 
     @property
     def kind(self) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from tensorgrad.graph import Graph, Value
 from tensorgrad.lower.compose import Composer
 from tensorgrad.lower.expr import clear_interned
+from tensorgrad.lower.formula import formula
 from tensorgrad.lower.fuse import Fuser
 from tensorgrad.lower.kernel import Kernel
 from tensorgrad.lower.memory import Memory, Planner, verify
-from tensorgrad.lower.show import show, show_index
 
 
 @dataclass(slots=True)
@@ -22,11 +22,15 @@ class Lowered:
         graph: what the kernels compute.
         kernels: in the order in which they run.
         memory: the buffer plan, and which buffer holds each stored value.
+        reasons: why a stored value owns a buffer, leaves apart.
+        refused: why a reader of a stored value is a kernel of its own, where joining was tried.
     """
 
     graph: Graph
     kernels: list[Kernel]
     memory: Memory
+    reasons: dict[Value, str] = field(default_factory=dict)
+    refused: dict[Value, str] = field(default_factory=dict)
 
     def name(self, value: Value) -> str:
         """The name of the buffer that holds a value, as printouts show it."""
@@ -34,13 +38,8 @@ class Lowered:
         return str(value) if place is None else self.memory.plan.buffers[place].name
 
     def formula(self, kernel: Kernel) -> str:
-        """What a kernel computes, a line a store."""
-        lines = []
-        if kernel.matmul:
-            m = kernel.matmul
-            lines.append(f"acc[b, m, n] = sum_k {show(m.a, self.name)} * {show(m.b, self.name)}")
-        lines += [f"{self.name(s.value)}[{show_index(s.index)}] = {show(s.expr, self.name)}" for s in kernel.stores]
-        return "\n".join(lines)
+        """What a kernel computes: a line a store, after the parts that occur more than once."""
+        return formula(kernel, self.name)
 
     def __str__(self) -> str:
         lines = []
@@ -59,19 +58,40 @@ def lower(graph: Graph, outputs: Mapping[str, Value], *, fuse: bool = True, max_
         fuse: False gives every value that owns a buffer a kernel of its own, for comparison.
         max_buffers: storage buffers that a kernel may bind.
     """
+    graph, outputs = _apart(graph, outputs)
     composer = Composer(graph, fuse, max_buffers)
     buffer_of = {v: _owner(composer, v) for v in {*graph.roots(), *graph.leaves.values()}}
     buffer_of |= {Value(n.id): Value(n.id) for n in graph.nodes if n.op == "place"}
     updates = {leaf: buffer_of[v] for leaf, v in graph.updates.items()}
     read = {*outputs.values(), *graph.grads.values(), *graph.updates.values()}
     outside = {buffer_of[v] for v in read}
-    kernels = Fuser(graph, composer.kernels(), outside, updates, max_buffers).run(fuse)
+    fuser = Fuser(graph, composer.kernels(), outside, updates, max_buffers)
+    kernels = fuser.run(fuse)
     if any(_bindings(k) > max_buffers for k in kernels):
-        kernels = Fuser(graph, composer.kernels(), outside, updates, max_buffers, hopeful=False).run(fuse)
+        fuser = Fuser(graph, composer.kernels(), outside, updates, max_buffers, hopeful=False)
+        kernels = fuser.run(fuse)
     memory = Planner(graph, kernels, buffer_of, outputs).plan()
     verify(graph, kernels, memory, buffer_of)
     clear_interned()
-    return Lowered(graph, kernels, memory)
+    return Lowered(graph, kernels, memory, composer.reasons, fuser.refused)
+
+
+def _apart(graph: Graph, outputs: Mapping[str, Value]) -> tuple[Graph, dict[str, Value]]:
+    """Copies the old value of a state that is replaced, where somebody wants it after the kernels.
+
+    Its own buffer holds the new value by then: `a, b = b, a` would lose one of them.
+    """
+    wanted = {*outputs.values(), *graph.roots()}
+    kept = [leaf for leaf, new in graph.updates.items() if leaf in wanted and new != leaf]
+    if not kept:
+        return graph, dict(outputs)
+    new = replace(graph, nodes=list(graph.nodes))
+    copies = {v: Value(new.add("stop_gradient", (v,), {}, (graph.type(v),), graph.node(v).site).id) for v in kept}
+    new.outputs = [copies.get(v, v) for v in graph.outputs]
+    new.updates = {leaf: copies.get(v, v) for leaf, v in graph.updates.items()}
+    new.captures = {name: copies.get(v, v) for name, v in graph.captures.items()}
+    new.grads = {name: copies.get(v, v) for name, v in graph.grads.items()}
+    return new, {name: copies.get(v, v) for name, v in outputs.items()}
 
 
 def _bindings(kernel: Kernel) -> int:

@@ -17,6 +17,7 @@ from tensorgrad.lower.kernel import Kernel
 from tensorgrad.ops.arena import parts
 from tensorgrad.plan import BufferKind, BufferPlan, BufferSpec, Writeback
 
+
 class PlanError(AssertionError):
     """A buffer plan would read or overwrite the wrong data: a fault of the library."""
 
@@ -100,8 +101,9 @@ class Planner:
         type_ = self.graph.type(value)
         slot = self.slots.get(value)
         place = {"arena": slot.arena, "offset": slot.offset} if slot else {}
+        fields = {"shape": type_.shape, **fields, **place}
         spec = BufferSpec(
-            len(self.specs), kind, name, type_.shape, type_.dtype, storage_bytes(type_.nbytes), **fields, **place
+            len(self.specs), kind, name, dtype=type_.dtype, nbytes=storage_bytes(type_.nbytes), **fields
         )  # type: ignore[arg-type]  # the keywords are BufferSpec's own
         self.specs.append(spec)
         self.where[value] = spec.id
@@ -137,7 +139,7 @@ class Planner:
     def _own(self, kind: BufferKind, name: str, value: Value) -> Value:
         owner = self.buffer_of[value]
         if owner not in self.where:
-            self._add(kind, name, owner)
+            self._add(kind, name, owner, shape=self.graph.type(value).shape)
         return owner
 
     def _last_reads(self) -> dict[Value, int]:

@@ -39,19 +39,25 @@ def show(e: Expr, names: Names = str, limit: int = 2_000) -> str:
         names: what a stored value is called.
         limit: characters after which the formula breaks off with `...`.
     """
-    text = _Printer(names, limit).text(e)[0]
+    text = Formulas(names, limit).text(e)[0]
     return text if len(text) <= limit else f"{text[:limit]}..."
 
 
 def show_index(index: Index, names: Names = str) -> str:
     """An index as a formula of its loop variables."""
-    return _Printer(names, 2_000).index(index)
+    return Formulas(names, 2_000).index(index)
 
 
-class _Printer:
-    def __init__(self, names: Names, limit: int) -> None:
+class Formulas:
+    """Prints expressions; what one has printed, and the names that it was given, hold for the next."""
+
+    def __init__(self, names: Names, limit: int = 2_000) -> None:
         self.names, self.limit = names, limit
         self.memo: dict[int, tuple[str, int]] = {}
+
+    def name(self, e: Expr, name: str) -> None:
+        """Prints an expression as a name from now on."""
+        self.memo[id(e)] = name, _ATOM
 
     def text(self, root: Expr) -> tuple[str, int]:
         """The formula and how tightly its outermost operator binds."""
@@ -77,7 +83,7 @@ class _Printer:
             value, index = e.data
             return f"{self.names(value)}[{self.index(index)}]", _ATOM
         if e.op == "acc":
-            return f"acc({self.names(e.data)})", _ATOM
+            return "acc", _ATOM
         if e.op == "param":
             return e.data, _ATOM
         if e.op in _INFIX:
@@ -121,7 +127,7 @@ class _Printer:
         if isinstance(atom, Dynamic):
             text, binding = self.text(atom.expr)
             return text if binding == _ATOM else f"({text})"
-        inner = self.index(atom.index)
+        inner = self.index(atom.dividend)
         inner = inner if inner.isidentifier() else f"({inner})"
         return f"({inner}{'/' if isinstance(atom, Quotient) else '%'}{atom.by})"
 

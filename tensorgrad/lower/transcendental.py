@@ -98,7 +98,7 @@ def exp(x: Scalar) -> Scalar:
 
 def times_power_of_two(x: Scalar, n: Scalar) -> Scalar:
     """x * 2**n for a whole f32 n of -250 <= n <= 250, in two halves: 2**128 is inf already."""
-    whole = n.cast(i32)
+    whole = n.apply("truncate", dtype=i32)
     half = whole >> 1
     return x * power_of_two(half) * power_of_two(whole - half)
 
@@ -186,7 +186,7 @@ def _reduced(x: Scalar) -> tuple[Scalar, Scalar]:
     # beyond the range the digits are gone: stay on the curve
     r = select(r > 0.8, 0.8, select(r < -0.8, -0.8, r))
     limited = select(absolute(x) < 2.0**30, k, 0.0)
-    return r, limited.cast(i32).cast(u32)
+    return r, limited.apply("truncate", dtype=i32).cast(u32)
 
 
 def sin_of(x: Scalar, shift: int) -> Scalar:
@@ -222,7 +222,7 @@ def pow(a: Scalar, b: Scalar) -> Scalar:
     value = times_power_of_two(((t - n) * math.log(2)).apply("exp"), n)
     whole = b.apply("floor").equals(b)
     # from 2**24 on every f32 is even; below, the last bit of the whole number tells
-    odd = whole & (absolute(b) < 16777216.0) & ((b.cast(i32) & 1).equals(1))
+    odd = whole & (absolute(b) < 16777216.0) & ((b.apply("truncate", dtype=i32) & 1).equals(1))
     zero, infinite = size.equals(0.0), size.equals(INF)
     edge = select(select(zero, b > 0.0, b < 0.0), number(0.0), INF)
     value = select(zero | infinite, edge, value)

@@ -10,6 +10,7 @@ from tensorgrad.dtypes import i32
 from tensorgrad.errors import DtypeError
 from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.core import TensorLike, broadcast_to, cast, tensor
+from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.indexing import iota
 from tensorgrad.ops.reduce import max as max_
 from tensorgrad.ops.reduce import mean, require_float
@@ -43,9 +44,19 @@ def gelu(x: TensorLike, approximate: Literal["none", "tanh"] = "none") -> Tensor
         return x * (ew.erf(x * math.sqrt(0.5)) * 0.5 + 0.5)
     if approximate != "tanh":
         fail(f"gelu: approximate is 'none' or 'tanh', got {approximate!r}")
-    # beyond |x| = 10 the tanh is 1 to the last bit; the bound keeps x**3 finite
+    return custom_grad(x * (_gelu_tanh(x)[1] * 0.5 + 0.5), _gelu_tanh_grad, x)
+
+
+def _gelu_tanh(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The argument bounded, and the tanh: beyond |x| = 10 it is 1 to the last bit, and x**3 stays finite."""
     inner = ew.clamp(x, -10.0, 10.0)
-    return x * (ew.tanh((inner + inner * inner * inner * 0.044715) * math.sqrt(2 / math.pi)) * 0.5 + 0.5)
+    return inner, ew.tanh((inner + inner * inner * inner * 0.044715) * math.sqrt(2 / math.pi))
+
+
+def _gelu_tanh_grad(g: Tensor, out: Tensor, x: Tensor) -> tuple[Tensor]:
+    inner, t = _gelu_tanh(x)
+    slope = (1.0 - t * t) * (inner * inner * (3 * 0.044715) + 1.0) * (inner * math.sqrt(0.5 / math.pi))
+    return (g * (t * 0.5 + 0.5 + slope),)
 
 
 def _finite_max(x: Tensor, axis: int) -> Tensor:
@@ -69,7 +80,11 @@ def softmax(x: TensorLike, axis: int = -1, **kw: Any) -> Tensor:
     x = require_float("softmax", tensor(x))
     axis = check_axis("softmax", kw.pop("dim", axis), x.ndim)
     weights = ew.exp(x - _finite_max(x, axis))
-    return weights / sum_(weights, axis, keepdims=True)
+    return custom_grad(weights / sum_(weights, axis, keepdims=True), _softmax_grad, x, args=(axis,))
+
+
+def _softmax_grad(g: Tensor, out: Tensor, x: Tensor, axis: int) -> tuple[Tensor]:
+    return (out * (g - sum_(g * out, axis, keepdims=True)),)
 
 
 def log_softmax(x: TensorLike, axis: int = -1, **kw: Any) -> Tensor:
@@ -78,7 +93,12 @@ def log_softmax(x: TensorLike, axis: int = -1, **kw: Any) -> Tensor:
     axis = check_axis("log_softmax", kw.pop("dim", axis), x.ndim)
     # shifting first: x - logsumexp(x) would lose the logarithm beside a large x
     shifted = x - _finite_max(x, axis)
-    return shifted - ew.log(sum_(ew.exp(shifted), axis, keepdims=True))
+    out = shifted - ew.log(sum_(ew.exp(shifted), axis, keepdims=True))
+    return custom_grad(out, _log_softmax_grad, x, args=(axis,))
+
+
+def _log_softmax_grad(g: Tensor, out: Tensor, x: Tensor, axis: int) -> tuple[Tensor]:
+    return (g - ew.exp(out) * sum_(g, axis, keepdims=True),)
 
 
 def where_causal(x: TensorLike, other: TensorLike = -math.inf) -> Tensor:
@@ -115,10 +135,21 @@ def layer_norm(
     if not sizes or x.shape[-len(sizes) :] != sizes:
         fail(f"layer_norm: the last axes of {x.type} are not the normalized shape {list(sizes)}")
     axes = tuple(range(x.ndim - len(sizes), x.ndim))
-    centered = x - mean(x, axes, True)
-    out = centered * ew.rsqrt(mean(ew.square(centered), axes, True) + eps)
+    out = custom_grad(_standardized(x, axes, eps)[0], _standardized_grad, x, args=(axes, eps))
     out = out if weight is None else out * weight
     return out if bias is None else out + bias
+
+
+def _standardized(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
+    """x with mean 0 and variance 1 over the axes, and one over its standard deviation."""
+    centered = x - mean(x, axes, True)
+    scale = ew.rsqrt(mean(ew.square(centered), axes, True) + eps)
+    return centered * scale, scale
+
+
+def _standardized_grad(g: Tensor, out: Tensor, x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor]:
+    scale = _standardized(x, axes, eps)[1]
+    return ((g - mean(g, axes, True) - out * mean(g * out, axes, True)) * scale,)
 
 
 def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:

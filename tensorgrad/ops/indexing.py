@@ -111,7 +111,9 @@ def _scatter_shape(updates: TensorType, indices: TensorType, axis: int, size: in
 def _scatter_eval(xp: Any, updates: Any, indices: Any, axis: int, size: int) -> Any:
     rank = indices.ndim
     shape = (*updates.shape[:axis], size, *updates.shape[axis + rank :])
-    flat = xp.moveaxis(updates.reshape((*updates.shape[:axis], -1, *updates.shape[axis + rank :])), axis, 0)
+    # -1 would be ambiguous where another size is 0
+    line = (*updates.shape[:axis], shape_size(indices.shape), *updates.shape[axis + rank :])
+    flat = xp.moveaxis(updates.reshape(line), axis, 0)
     out = xp.zeros((size, *shape[:axis], *shape[axis + 1 :]), dtype=updates.dtype)
     where = indices.reshape(-1)
     valid = (where >= 0) & (where < size)

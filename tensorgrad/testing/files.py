@@ -35,9 +35,7 @@ def bundle(root: Path, tests: Iterable[Path], packages: Iterable[str], patterns:
         packages: import names of packages to copy.
         patterns: glob patterns, relative to the root, of further files.
     """
-    content = {
-        f"project/{file.relative_to(root).as_posix()}": file for file in _project_files(root, tests, patterns)
-    }
+    content = {f"project/{file.relative_to(root).as_posix()}": file for file in _project_files(root, tests, patterns)}
     for package in packages:
         content |= {f"packages/{name}": file for file, name in _package_files(package)}
     buffer = io.BytesIO()

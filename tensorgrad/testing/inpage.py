@@ -33,9 +33,7 @@ def main(text: str) -> int:
     os.chdir(config["cwd"])
     with open("/project.ini", "w") as file:
         file.write(config["ini"])
-    return int(
-        pytest.main(config["args"], plugins=[asynchronous, Bridge(config["options"], config["wanted"])])
-    )
+    return int(pytest.main(config["args"], plugins=[asynchronous, Bridge(config["options"], config["wanted"])]))
 
 
 class Bridge:

@@ -31,20 +31,12 @@ SHARED_OPTIONS = ("tbstyle", "showlocals", "verbose", "fulltrace", "runxfail")
 
 def add_options(parser: pytest.Parser) -> None:
     """Declare the configuration options; `tensorgrad.testing` documents them."""
-    parser.addini(
-        "tensorgrad_pyodide", f"folder or address of Pyodide (default: {PYODIDE_CDN})", default=None
-    )
-    parser.addini(
-        "tensorgrad_pyodide_packages", "packages loaded from Pyodide", type="args", default=["numpy"]
-    )
-    parser.addini(
-        "tensorgrad_packages", "pure Python packages of this environment to copy", type="args", default=[]
-    )
+    parser.addini("tensorgrad_pyodide", f"folder or address of Pyodide (default: {PYODIDE_CDN})", default=None)
+    parser.addini("tensorgrad_pyodide_packages", "packages loaded from Pyodide", type="args", default=["numpy"])
+    parser.addini("tensorgrad_packages", "pure Python packages of this environment to copy", type="args", default=[])
     parser.addini("tensorgrad_files", "glob patterns of further files to copy", type="args", default=[])
     parser.addini("tensorgrad_chromium", "the browser's executable (default: found on PATH)", default=None)
-    parser.addini(
-        "tensorgrad_adapter", "'swiftshader' (default), or 'default' for the machine's GPU", default=None
-    )
+    parser.addini("tensorgrad_adapter", "'swiftshader' (default), or 'default' for the machine's GPU", default=None)
     parser.addini("tensorgrad_timeout", "seconds that one test may take in the page", default="120")
     parser.addini("tensorgrad_start_timeout", "seconds that the page may take to start", default="180")
 

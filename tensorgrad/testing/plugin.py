@@ -70,9 +70,7 @@ class PageRunner:
 
     def __init__(self, session: pytest.Session) -> None:
         self._items = [item for item in session.items if _marked(item)]
-        self._next = {
-            item.nodeid: after.nodeid for item, after in zip(self._items, self._items[1:], strict=False)
-        }
+        self._next = {item.nodeid: after.nodeid for item, after in zip(self._items, self._items[1:], strict=False)}
         self._config = session.config
         self._page: PageSession | None = None
         self._broken: str | None = None
@@ -143,9 +141,7 @@ class PageRunner:
 
     def _here(self, path: str) -> str:
         """The path of a file of the page on this machine."""
-        return (
-            path.replace("/project", str(self._config.rootpath), 1) if path.startswith("/project/") else path
-        )
+        return path.replace("/project", str(self._config.rootpath), 1) if path.startswith("/project/") else path
 
     def _started_page(self, item: pytest.Item) -> PageSession:
         if self._page is None:

@@ -93,11 +93,7 @@ class PageSession:
             lambda message: messages.put(message),
             lambda: messages.put({"kind": "crash"}),
         )
-        pyodide = (
-            self._config.pyodide.rstrip("/")
-            if is_url(self._config.pyodide)
-            else f"{self._server.url}/pyodide"
-        )
+        pyodide = self._config.pyodide.rstrip("/") if is_url(self._config.pyodide) else f"{self._server.url}/pyodide"
         self._send(
             kind="start",
             pyodideURL=pyodide + "/",
@@ -115,9 +111,7 @@ class PageSession:
                 log.append(message["text"])
             elif message["kind"] == "exit":
                 self.abandon()
-                raise PageError(
-                    f"pytest in the page ended with exit status {message['code']}:\n{''.join(log)}"
-                )
+                raise PageError(f"pytest in the page ended with exit status {message['code']}:\n{''.join(log)}")
 
     def run(self, test: str, following: str | None, timeout: float) -> Iterator[Message]:
         """Run a test there; give its reports and its uncaptured output as they come.
@@ -126,7 +120,7 @@ class PageSession:
             PageError: the test did not end within `timeout` seconds, or broke the page, which is gone then.
         """
         self._send(kind="run", test=test, next=following)
-        for message in self._until(time.monotonic() + timeout, test, grace=GRACE):
+        for message in self._until(time.monotonic() + timeout, f"running {test}", grace=GRACE):
             if message["kind"] == "done":
                 return
             if message["kind"] == "exit":

@@ -76,6 +76,7 @@ class Body:
         self._names: dict[Key, Text] = {}
         self._vars: dict[Var, tuple[str, int]] = {}
         self._uses: dict[Expr | Index, int] = {}
+        self._folded: set[Expr] = set()
 
     # What a template says ---------------------------------------------------------------
 
@@ -224,8 +225,9 @@ class Body:
             return Text(element if tight else f"{element} != 0u", max(at.level, floor), tight)
         if e.op in ("reduce", "acc", "param"):
             raise ShaderError(f"no result is defined here for {e!r}")
-        if all(a.op == "const" for a in e.args):
+        if all(a.op == "const" or a in self._folded for a in e.args):
             # WGSL evaluates constants itself, and rejects those that overflow or are not numbers
+            self._folded.add(e)
             return word(literal(evaluate(e, {}, _no_read).item(), e.dtype, self.functions), 0)
         args = [done[a] for a in e.args]
         level = max([floor, *(a.level for a in args)])
@@ -297,7 +299,7 @@ class Body:
             return self._named(atom.expr, done[atom.expr] if done is not None else self._visit(atom.expr))
         if isinstance(atom, Digit):
             return self._digit(atom)
-        inner = self._index(atom.index, done)
+        inner = self._index(atom.dividend, done)
         sign = "/" if isinstance(atom, Quotient) else "%"
         return self._named(atom, Text(f"{inner.operand} {sign} {atom.by}u", inner.level))
 

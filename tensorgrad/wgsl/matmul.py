@@ -9,14 +9,15 @@ operands' next blocks are read while the present ones are multiplied. How operan
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import NamedTuple
 
 from tensorgrad.device.base import Limits
 from tensorgrad.dtypes import bool_, f16
 from tensorgrad.graph import Value
-from tensorgrad.lower.expr import Expr
+from tensorgrad.lower.expr import load
+from tensorgrad.lower.index import Var
 from tensorgrad.lower.kernel import Kernel, Matmul
 from tensorgrad.plan import MAX_WORKGROUPS
 from tensorgrad.wgsl.expression import Body
@@ -25,6 +26,7 @@ from tensorgrad.wgsl.matmul_direct import operand, products
 from tensorgrad.wgsl.matmul_load import Side, loading
 from tensorgrad.wgsl.matmul_store import Layout, epilogue, lay_out
 from tensorgrad.wgsl.matmul_tiles import Tile, choose
+from tensorgrad.wgsl.signature import signature
 
 Place = Callable[[Value], Value]
 
@@ -60,6 +62,23 @@ def transposition(inner: Matmul) -> str:
     return letters
 
 
+def oriented(kernel: Kernel) -> Kernel:
+    """The kernel, or where its results lie in memory along m, the transposed product `b.T @ a.T`.
+
+    So results are written as vectors, and neighbouring threads write neighbours.
+    """
+    inner = kernel.matmul
+    assert inner
+
+    def along(var: Var) -> int:
+        places = [affine(load(s.value, s.index, s.expr.dtype), kernel.vars) for s in kernel.stores]
+        return sum(place is not None and place.stride(var) == 1 for place in places)
+
+    if along(inner.m) <= along(inner.n):
+        return kernel
+    return replace(kernel, matmul=replace(inner, m=inner.n, n=inner.m, a=inner.b, b=inner.a))
+
+
 def generate(kernel: Kernel, limits: Limits, place: Place | None = None, tile: Tile | None = None) -> Source:
     """The WGSL of a matmul kernel whose result is not empty.
 
@@ -68,21 +87,42 @@ def generate(kernel: Kernel, limits: Limits, place: Place | None = None, tile: T
         place: a value -> the value whose buffer holds it; by default what `kernel.inplace` says.
         tile: what one workgroup computes; by default `choose` decides.
     """
+    kernel = oriented(kernel)
     inner = kernel.matmul
-    assert inner and kernel.size
-    where = place or (lambda value: kernel.inplace.get(value, value))
+    assert inner
+    assert kernel.size, "an empty result needs no kernel"
+
+    def where(value: Value) -> Value:
+        return place(value) if place else kernel.inplace.get(value, value)
+
     tile = tile or choose(inner, limits)
     if inner.k.size == 0:
         tile = replace(tile, slices=1)
-    layout = lay_out(kernel, where)
-    writer = _Writer(kernel, inner, where, tile, layout)
+    key, values = signature(kernel, where)
+    source = _sources.get((key, tile))
+    if source is None:
+        if len(_sources) >= 1024:
+            _sources.clear()
+        source = _sources[key, tile] = _write(kernel, where, tile, values)
+    return source._replace(bindings=tuple((values[number.node], write) for number, write in source.bindings))
+
+
+_sources: dict[tuple[Hashable, Tile], Source] = {}
+"""What was written: in its bindings `Value(i)` stands for the buffer number i of the kernel's signature."""
+
+
+def _write(kernel: Kernel, place: Place, tile: Tile, values: tuple[Value, ...]) -> Source:
+    inner = kernel.matmul
+    assert inner
+    layout = lay_out(kernel, place)
+    writer = _Writer(kernel, inner, place, tile, layout)
     blocks = -(-inner.m.size // tile.m) * -(-inner.n.size // tile.n) * inner.batch.size
     return Source(
         f"matmul {tile} {transposition(inner)}",
         writer.shader(),
         blocks * tile.threads,
         tile.threads,
-        tuple((b.key, b.write) for b in layout.buffers),
+        tuple((Value(values.index(b.key)), b.write) for b in layout.buffers),
     )
 
 
@@ -202,7 +242,11 @@ class _Writer:
             rows, columns = (singles for _, _, singles in texts)
             body = [*rows, *products(tile.tm, tile.tn, columns, False)]
             lines += [f"for (var k = {whole}u; k < {depth}u; k++) {{", *_indent(body), "}"]
-        results = ["let row = afirst + i;", "let column = bfirst / 4u + j;", f"let four = sums[i * {tile.tn // 4}u + j];"]
+        results = [
+            "let row = afirst + i;",
+            "let column = bfirst / 4u + j;",
+            f"let four = sums[i * {tile.tn // 4}u + j];",
+        ]
         finish = self._finish_four("row", "column", "four")
         guard = inner.m.size % tile.m
         results += [f"if (row < {inner.m.size}u) {{", *_indent(finish), "}"] if guard else finish
@@ -273,7 +317,7 @@ class _Writer:
         tile = self.tile
         group = tile.m * tile.n // (tile.tm * tile.tn)
         names = [f"c{i}_{j}" for i in range(tile.tm) for j in range(tile.tn // 4)]
-        lines = ["let own = ty * {}u + tx;".format(tile.n // tile.tn)]
+        lines = [f"let own = ty * {tile.n // tile.tn}u + tx;"]
         half = tile.slices // 2
         while half:
             cell = f"({{}}) * {len(names) * group}u + {{}}u + own"
@@ -322,7 +366,3 @@ UNROLL = 1
 
 def _indent(lines: list[str]) -> list[str]:
     return [f"  {line}" for line in lines]
-
-
-def expressions(kernel: Kernel) -> list[Expr]:
-    return list(kernel.expressions())

@@ -62,9 +62,7 @@ def _rows(side: Side, count: int) -> list[str]:
     x, ragged = side.letter, side.axis.size % side.extent
     if side.mode == "across":
         at = [f"{x}first + {i - i % 4}u" for i in range(count)]
-        return [
-            f"let {x}r{i} = {f'min({row}, {last}u)' if ragged else row} + {i % 4}u;" for i, row in enumerate(at)
-        ]
+        return [f"let {x}r{i} = {f'min({row}, {last}u)' if ragged else row} + {i % 4}u;" for i, row in enumerate(at)]
     at = [f"{x}first + {i}u" for i in range(count)]
     return [f"let {x}r{i} = {f'min({row}, {last}u)' if ragged else row};" for i, row in enumerate(at)]
 

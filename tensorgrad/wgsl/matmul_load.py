@@ -175,7 +175,16 @@ def _addresses(side: Side, out: Loading, u: int, read: Read, element: Element) -
                 f"{x}v{u}_{i}",
                 read(
                     _address(
-                        side, out, f"{x}p{u}_{i}", const, parts, side.axis, row, quarter_of(side.k), f"{x}q{u}", "k0 / 4u"
+                        side,
+                        out,
+                        f"{x}p{u}_{i}",
+                        const,
+                        parts,
+                        side.axis,
+                        row,
+                        quarter_of(side.k),
+                        f"{x}q{u}",
+                        "k0 / 4u",
                     )
                 ),
             )

@@ -107,7 +107,9 @@ def _store_in_fours(kernel: Kernel, store: Store) -> bool:
     return load_in_fours(kernel, load(store.value, store.index, store.expr.dtype)) is not None
 
 
-def epilogue(kernel: Kernel, layout: Layout, place: Callable[[Value], Value], body: Body, names: Mapping[Value, str]) -> None:
+def epilogue(
+    kernel: Kernel, layout: Layout, place: Callable[[Value], Value], body: Body, names: Mapping[Value, str]
+) -> None:
     """Writes the body of `finish(vb, vm, vn, acc)`: one sum, or with `layout.vector` four beside each other."""
     inner = kernel.matmul
     assert inner

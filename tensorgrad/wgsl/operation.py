@@ -75,7 +75,7 @@ def operation(e: Expr, args: list[Text], level: int) -> Text:
         return Text(f"{'!' if first is bool_ else '~'}{args[0].operand}", level)
     if op == "where":
         return Text(f"select({codes[2]}, {codes[1]}, {codes[0]})", level, True)
-    if op == "cast":
+    if op in ("cast", "truncate"):
         return Text(f"{e.dtype}({codes[0]})", level, True)
     if op == "bitcast":
         return Text(f"bitcast<{e.dtype}>({codes[0]})", level, True)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tensorgrad.testing.browser import BrowserError, find_chromium
+from tensorgrad.testing.server import StaticServer
 
 PYODIDE = Path(__file__).parents[2] / "build" / "site" / "pyodide"
 
@@ -256,6 +257,53 @@ def test_files():
 """)
     monkeypatch.setenv("PYTHONPATH", str(project.path))
     project.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_pyodide_can_come_from_another_origin(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
+    project.makepyfile("import pytest\n@pytest.mark.webgpu\ndef test_it(): pass")
+    with StaticServer({"/cdn/": PYODIDE}) as server:
+        monkeypatch.setenv("TENSORGRAD_PYODIDE", server.url + "/cdn")
+        project.runpytest_subprocess().assert_outcomes(passed=1)
+    monkeypatch.setenv("TENSORGRAD_PYODIDE", server.url + "/gone")
+    result = project.runpytest_subprocess()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*did not start: *Failed to fetch dynamically imported module*/gone/pyodide.mjs*"])
+
+
+def test_a_crashed_page_fails_its_test_and_the_next_has_a_new_page(project: pytest.Pytester):
+    project.makeconftest("""
+        import asyncio
+        from tensorgrad.testing.session import PageSession
+
+        # a test cannot crash its renderer reliably, so the test that asks for it has the browser do it
+        ordinary = PageSession.run
+
+        def run(self, test, following, timeout):
+            if "crashes" in test:
+                self._browser._loop.call_soon_threadsafe(
+                    self._browser._loop.create_task, crash(self._page)
+                )
+            yield from ordinary(self, test, following, timeout)
+
+        async def crash(page):
+            await asyncio.sleep(1)
+            try:
+                await page.goto("chrome://crash")
+            except Exception:
+                pass  # the page is gone
+
+        PageSession.run = run
+    """)
+    project.makepyfile("""
+        import asyncio, pytest
+        pytestmark = pytest.mark.webgpu
+        def test_before(): pass
+        async def test_that_crashes(): await asyncio.sleep(60)
+        def test_after(): pass
+    """)
+    result = project.runpytest_subprocess("-v")
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["*::test_after PASSED*", "*the page crashed while running *::test_that_crashes*"])
 
 
 @pytest.mark.parametrize(

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import (
-    Browser,
-    ConsoleMessage,
-    Locator,
-    Page,
-    Playwright,
-    Route,
-    expect,
-    sync_playwright,
-)
+from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
-from tensorgrad.testing.browser import CHROMIUM_FLAGS, SOFTWARE_ADAPTER, find_chromium
+from page_driver import (
+    SITE,
+    START,
+    SUB_PATH,
+    TRAIN,
+    Repl,
+    launched,
+    paste,
+    places,
+    without_isolation,
+    without_webgpu,
+)
+from tensorgrad.testing.browser import CHROMIUM_FLAGS, SOFTWARE_ADAPTER
 from tensorgrad.testing.server import StaticServer
 
 pytestmark = pytest.mark.page
-
-SITE = Path(__file__).parents[2] / "build" / "site"
-START = 60_000
-TRAIN = 120_000
-SUB_PATH = "/some/where/"
 
 
 @pytest.fixture(scope="module")
@@ -46,77 +42,10 @@ def playwright() -> Iterator[Playwright]:
         yield running
 
 
-@contextmanager
-def launched(playwright: Playwright, *flags: str) -> Iterator[Browser]:
-    browser = playwright.chromium.launch(executable_path=find_chromium(), args=list(flags))
-    try:
-        yield browser
-    finally:
-        browser.close()
-
-
 @pytest.fixture(scope="module")
 def browser(playwright: Playwright) -> Iterator[Browser]:
     with launched(playwright, *CHROMIUM_FLAGS, SOFTWARE_ADAPTER) as running:
         yield running
-
-
-class Repl:
-    """The page as seen by somebody who uses it."""
-
-    def __init__(self, page: Page, url: str, *, ready: bool = True) -> None:
-        self.page = page
-        self.problems: list[str] = []
-        page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.on("console", self._heard)
-        page.goto(url)
-        if ready:
-            self.wait_ready(START)
-
-    def _heard(self, message: ConsoleMessage) -> None:
-        # On an insecure address Chromium remarks that it ignores the isolation headers.
-        if message.type == "error" and "Opener-Policy header has been ignored" not in message.text:
-            self.problems.append(message.text)
-
-    def wait_ready(self, timeout: float = 30_000) -> None:
-        """Until nothing runs any more."""
-        expect(self.page.locator("#status")).to_have_attribute("data-state", "ready", timeout=timeout)
-        expect(self.page.locator("#stop")).to_be_disabled(timeout=timeout)
-
-    @property
-    def prompt(self) -> Locator:
-        return self.page.locator("#prompt")
-
-    def entry(self) -> Locator:
-        """The last entry of the transcript."""
-        return self.page.locator(".entry").last
-
-    def type(self, line: str) -> None:
-        """Type one line with real keys and press Enter."""
-        self.prompt.press_sequentially(line)
-        self.prompt.press("Enter")
-
-    def run(self, source: str, timeout: float = 30_000) -> str:
-        """Put a block into the prompt, run all of it, and return what it printed."""
-        count = self.page.locator(".entry").count()
-        self.prompt.fill(source)
-        self.prompt.press("Control+Enter")
-        expect(self.page.locator(".entry")).to_have_count(count + 1, timeout=timeout)
-        expect(self.entry().locator(".entry-time")).not_to_be_empty(timeout=timeout)
-        return self.entry().locator(".entry-body").inner_text().rstrip("\n")
-
-    def start(self, source: str) -> None:
-        """Start something that goes on."""
-        count = self.page.locator(".entry").count()
-        self.prompt.fill(source)
-        self.prompt.press("Control+Enter")
-        expect(self.page.locator(".entry")).to_have_count(count + 1)
-        expect(self.page.locator("#stop")).to_be_enabled()
-
-    def points(self, name: str = "loss") -> int:
-        """How many points a curve has got, 0 where there is none."""
-        item = self.page.locator(f"#legend li:has([data-part=name]:text-is('{name}'))")
-        return int(item.get_attribute("data-points") or 0) if item.count() else 0
 
 
 @pytest.fixture(scope="module")
@@ -183,20 +112,6 @@ def test_shift_enter_opens_a_line_in_a_finished_input(repl: Repl) -> None:
     repl.prompt.press("Shift+Enter")
     repl.type("a ** 5")
     expect(repl.entry().locator(".value")).to_have_text("32\n")
-
-
-def paste(repl: Repl, text: str) -> None:
-    """As the clipboard does it; headless Chromium lets no page read the real one."""
-    repl.prompt.focus()
-    repl.page.evaluate(
-        """text => {
-            const data = new DataTransfer();
-            data.setData('text/plain', text);
-            const event = new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true});
-            if (document.activeElement.dispatchEvent(event)) document.execCommand('insertText', false, text);
-        }""",
-        text,
-    )
 
 
 def test_a_pasted_block_runs_as_one(repl: Repl) -> None:
@@ -357,6 +272,17 @@ def test_restart_forgets_names_and_keeps_the_history(open_page: Callable[..., Re
     assert repl.problems == []
 
 
+def test_a_package_that_does_not_load_is_named_and_restart_tries_again(open_page: Callable[..., Repl]) -> None:
+    wheel = re.compile(r"numpy.*\.whl$")
+    repl = open_page(lambda page: page.route(wheel, lambda route: route.abort()), ready=False)
+    expect(repl.page.locator("#status")).to_have_attribute("data-state", "failed", timeout=START)
+    expect(repl.page.locator("#status-text")).to_contain_text("numpy")
+    repl.page.unroute(wheel)
+    repl.page.click("#restart")
+    repl.wait_ready(START)
+    assert repl.run("2 + 2") == "4"
+
+
 def test_what_is_entered_while_python_loads_runs_afterwards(open_page: Callable[..., Repl]) -> None:
     repl = open_page(ready=False)
     repl.prompt.fill("'early ' + 'bird'")
@@ -377,18 +303,6 @@ def test_the_page_is_isolated_and_takes_nothing_from_elsewhere(open_page: Callab
     assert repl.page.evaluate("window.ran") is None
 
 
-def without_isolation(page: Page) -> None:
-    """Serve the document as a host does that cannot set headers."""
-
-    def handle(route: Route) -> None:
-        answer = route.fetch()
-        dropped = ("cross-origin-opener-policy", "cross-origin-embedder-policy")
-        headers = {name: value for name, value in answer.headers.items() if name not in dropped}
-        route.fulfill(response=answer, headers=headers)
-
-    page.route(re.compile(re.escape(SUB_PATH) + "$"), handle)
-
-
 def test_without_isolation_waits_stop_and_busy_loops_offer_a_restart(open_page: Callable[..., Repl]) -> None:
     repl = open_page(without_isolation)
     assert not repl.page.evaluate("crossOriginIsolated")
@@ -401,17 +315,6 @@ def test_without_isolation_waits_stop_and_busy_loops_offer_a_restart(open_page: 
     repl.page.click("#stop")
     repl.wait_ready(START)
     assert repl.run("40 + 2") == "42"
-
-
-def without_webgpu(page: Page) -> None:
-    """As a browser that does not know WebGPU: the worker finds no `navigator.gpu`."""
-
-    def handle(route: Route) -> None:
-        answer = route.fetch()
-        hide = "Object.defineProperty(navigator, 'gpu', {value: undefined});"
-        route.fulfill(response=answer, body=answer.text() + hide)
-
-    page.route("**/worker/worker.js", handle)
 
 
 def trains_on_numpy(repl: Repl, why: str) -> None:
@@ -440,16 +343,6 @@ def test_an_insecure_address_says_so_and_trains_on_numpy(playwright: Playwright,
     with launched(playwright, *CHROMIUM_FLAGS, SOFTWARE_ADAPTER, resolver) as browser:
         address = server.url.replace("127.0.0.1", "insecure.test") + SUB_PATH
         trains_on_numpy(Repl(browser.new_page(), address), "not secure")
-
-
-def places(page: Page) -> list[list[float]]:
-    """Where the things stand that nothing may push about, from the top of the page."""
-    return page.evaluate(
-        """() => ['prompt', 'plot', 'example', 'legend'].map(id => {
-            const {x, y, width, height} = document.getElementById(id).getBoundingClientRect();
-            return [x + scrollX, y + scrollY, width, height];
-        })"""
-    )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

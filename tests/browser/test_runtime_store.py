@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from runtime_browser import Spy, X, make, new_device
-from runtime_plans import Plan, descent, wgsl
+from runtime_plans import Plan, descent
 from tensorgrad.dtypes import i32
 from tensorgrad.errors import (
     InputError,
     TensorgradError,
 )
-from tensorgrad.plan import Binding, KernelSpec
 from tensorgrad.runtime import Store
 
 pytestmark = pytest.mark.webgpu
@@ -91,7 +90,8 @@ def in_arena(extra: bool = False) -> Plan:
 
 async def test_arenas_are_one_buffer_bound_by_range() -> None:
     p = in_arena()
-    p.kernels.append(KernelSpec("all", 1, wgsl("all[i] = all[i] + 1.0;", 128, "all:w"), (Binding(0, True, 512),), 128))
+    p.add("temp", "all", (128,), arena="params")
+    p.kernel("all", "all[i] = all[i] + 1.0;", 128, "all:w")
     device = await new_device()
     with Spy() as spy:
         runtime = await make(p, device)

@@ -10,7 +10,7 @@ import numpy as np
 import tensorgrad as tg
 from reference.cases import Case
 from reference.stored import array, arrays
-from tensorgrad import ops
+from tensorgrad import nn, ops, optim
 from tensorgrad.autodiff import append_grad
 from tensorgrad.tensor import Tensor
 
@@ -52,3 +52,36 @@ async def case_agrees(case: Case, device: str) -> None:
     for result, expected in zip(results, case.expected, strict=True):
         assert (result.shape, result.dtype) == (expected.shape, expected.dtype), case.name
         np.testing.assert_allclose(result, expected, 3e-6, 1e-7, err_msg=case.name)
+
+
+class Given(nn.Module):
+    """Parameters that move by gradients which are given."""
+
+    def __init__(self, start: dict[str, np.ndarray]) -> None:
+        for name, value in start.items():
+            setattr(self, name, nn.Parameter(value))
+
+
+def product(model: nn.Module, grads: dict[str, Tensor]) -> Tensor:
+    """A loss whose gradients are `grads`."""
+    loss = ops.zeros(())
+    for name, grad in grads.items():
+        loss = loss + ops.sum(model.get_parameter(name) * grad)
+    return loss
+
+
+async def given(start: dict[str, np.ndarray], optimizer: optim.Optimizer, device: str) -> tg.Train:
+    """A training whose steps take gradients: `step(grads={name: array})`."""
+    specs = {"grads": {name: tg.f32[value.shape] for name, value in start.items()}}
+    return await tg.compile(Given(start), product, optimizer, specs, device=device)
+
+
+async def optimizer_agrees(case: dict[str, Any], device: str) -> None:
+    """An optimizer's steps on a device against PyTorch's."""
+    train = await given(arrays(case["start"]), getattr(optim, case["name"])(**case["options"]), device)
+    for grads, expected in zip(case["grads"], case["params"], strict=True):
+        await train.step(grads=arrays(grads))
+        found = (await train.state_dict())["model"]
+        for name, entry in expected.items():
+            np.testing.assert_allclose(found[name], array(entry), rtol=5e-6, atol=5e-7)
+    train.destroy()

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tensorgrad as tg
+from reference.agree import optimizer_agrees
 from reference.stored import array, arrays, f, pytorch, run, step_row
 from tensorgrad import ops, optim
 from tensorgrad.device.numpy import NumpyRuntime
@@ -64,6 +66,12 @@ def test_steps_as_pytorch(case: dict[str, Any]) -> None:
         for name, entry in expected.items():
             # a step of Adam is a quotient of roundings: a few units in the last place of the step
             np.testing.assert_allclose(found[name], array(entry), rtol=3e-6, atol=3e-7)
+
+
+@pytest.mark.parametrize("device", ["numpy", "interpret"])
+@pytest.mark.parametrize("case", pytorch()["optimizers"], ids=label)
+def test_compiled_steps_as_pytorch(case: dict[str, Any], device: str) -> None:
+    tg.sync(optimizer_agrees(case, device))
 
 
 @pytest.mark.parametrize(

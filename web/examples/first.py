@@ -1,4 +1,5 @@
 import numpy as np
+
 import tensorgrad as tg
 from tensorgrad import nn, optim
 
@@ -30,7 +31,7 @@ batch = {"x": tg.f32[256, 2], "y": tg.i32[256]}
 train = await tg.compile(MLP(), loss_fn, optim.AdamW(1e-2), batch)
 
 plot.clear()
-for step in range(300):
+for _ in range(300):
     result = await train.step(x=points, y=arm)
     plot(result.loss)
 

@@ -56,7 +56,11 @@ async function fetchText(name) {
 
 /** The library's JavaScript helper as a module of the site, so that nothing has to be evaluated. */
 async function registerReplay(pyodide) {
-  pyodide.registerJsModule('tensorgrad_replay', await import(at('tensorgrad/replay.js')));
+  try {
+    pyodide.registerJsModule('tensorgrad_replay', await import(at('tensorgrad/replay.js')));
+  } catch (error) {
+    console.warn(`The library evaluates its own copy of replay.js: ${error.message}`);
+  }
 }
 
 function install(pyodide, files) {

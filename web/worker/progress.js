@@ -64,8 +64,8 @@ export function countFetches(report, askTotal) {
 /** The sum of some files' lengths, or 0 where the server does not say. */
 export async function sumOfLengths(fetch, urls) {
   const answers = await Promise.all(urls.map((url) => fetch(url, { method: 'HEAD' })));
-  const lengths = answers.map(({ headers }) =>
-    headers.has('content-encoding') ? 0 : Number(headers.get('content-length')),
+  const lengths = answers.map(({ ok, headers }) =>
+    ok && !headers.has('content-encoding') ? Number(headers.get('content-length')) : 0,
   );
   return lengths.includes(0) ? 0 : lengths.reduce((sum, length) => sum + length, 0);
 }

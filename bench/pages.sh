@@ -1,0 +1,15 @@
+#!/bin/bash
+# Our benchmark page for the peers' harness: usage pages.sh FOLDER (which gets tensorgrad.html, .js and .zip).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+mkdir -p "$1"
+cp bench/tensorgrad.html bench/tensorgrad.js "$1/"
+rm -f "$1/tensorgrad.zip"
+python3 - "$1/tensorgrad.zip" <<'P'
+import pathlib, sys, zipfile
+with zipfile.ZipFile(sys.argv[1], "w") as archive:
+    for path in sorted(pathlib.Path("tensorgrad").rglob("*")):
+        if path.suffix in (".py", ".js") and "testing" not in path.parts:
+            archive.write(path)
+    archive.write("bench/workloads.py", "workloads.py")
+P

@@ -1,0 +1,40 @@
+// tensorgrad from Python in Pyodide, on the workloads of common.js. ?device=webgpu
+import { auto, measure, ADAM, GPT, SGDM, STAGES } from '/common.js';
+const query = new URLSearchParams(globalThis.location?.search);
+const device = query.get('device') ?? 'webgpu';
+
+async function make(work) {
+  const started = performance.now();
+  const { loadPyodide } = await import('/pyodide/pyodide.mjs');
+  const python = await loadPyodide({ indexURL: '/pyodide/' });
+  await python.loadPackage('numpy');
+  python.unpackArchive(await (await fetch('/tensorgrad.zip')).arrayBuffer(), 'zip', { extractDir: '/lib/bench' });
+  const ready = performance.now();
+  python.globals.set('WORK', work);
+  python.globals.set('OPTIONS', { gpt: { ...GPT }, stages: STAGES, device, adam: ADAM, sgd: SGDM });
+  const session = await python.runPythonAsync(`
+import sys
+sys.path.insert(0, "/lib/bench")
+import workloads
+await workloads.session(WORK, OPTIONS)`);
+  return {
+    initMs: ready - started,
+    note: session.note,
+    awaitUnread: true,
+    step: (i, batch, read) => session.step(i, read),
+    profile: session.profile,
+  };
+}
+
+// ?profile also posts every kernel's time on the GPU, in microseconds
+async function run(work, options) {
+  let session;
+  const result = await measure(async (w) => (session = await make(w)), work, options);
+  if (query.has('profile') && session.profile) {
+    const times = JSON.parse(await session.profile());
+    await fetch('/r', { method: 'POST', body: JSON.stringify([`profile ${work}`, times]) });
+  }
+  return result;
+}
+
+auto({ name: `tensorgrad ${device}`, run });

@@ -1,0 +1,58 @@
+"""A program with every value in a buffer of its own, so that all of them can be read after the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tensorgrad.graph import Value
+from tensorgrad.lower.lowering import Lowered
+from tensorgrad.lower.memory import storage_bytes
+from tensorgrad.plan import BufferPlan, BufferSpec, KernelSpec, Writeback
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """The same kernels with other buffers.
+
+    Attributes:
+        plan: without a pool; every stored value is an output by the name that `outputs` gives.
+        kernels: the same source, bound to the plan's buffers.
+        outputs: stored value -> its output's name.
+    """
+
+    plan: BufferPlan
+    kernels: tuple[KernelSpec, ...]
+    outputs: dict[Value, str]
+
+
+def apart(lowered: Lowered, kernels: Sequence[KernelSpec]) -> Apart:
+    """Follows the pooled buffers through the kernels, and gives each value that one holds a new buffer."""
+    plan, where = lowered.memory.plan, lowered.memory.where
+    specs = list(plan.buffers)
+    holds: dict[int, int] = {}  # pooled buffer -> the new buffer of the value that it holds
+    places: dict[Value, int] = {}
+    bound: list[KernelSpec] = []
+    for kernel, spec in zip(lowered.kernels, kernels, strict=True):
+        reads = {b.buffer: holds.get(b.buffer, b.buffer) for b in spec.bindings}
+        for value in kernel.writes:
+            places[value] = place = where[value]
+            if specs[place].kind == "temp" and specs[place].arena is None:
+                places[value] = len(specs)
+                specs.append(_own(lowered, value, len(specs)))
+                holds[place] = places[value]
+        # a pooled buffer that is bound for writing holds a new value from here on, in this kernel too
+        bindings = [replace(b, buffer=(holds if b.write else reads).get(b.buffer, b.buffer)) for b in spec.bindings]
+        bound.append(replace(spec, bindings=tuple(bindings)))
+    writebacks = [Writeback(holds.get(w.source, w.source), w.dest, w.nbytes) for w in plan.writebacks]
+    own = {name: holds.get(place, place) for name, place in plan.outputs.items()}
+    outputs = {value: f"value {value}" for value in places}
+    named = own | {outputs[value]: place for value, place in places.items()}
+    new = replace(plan, buffers=tuple(specs), outputs=named, writebacks=tuple(writebacks))
+    return Apart(new, tuple(bound), outputs)
+
+
+def _own(lowered: Lowered, value: Value, place: int) -> BufferSpec:
+    shape, dtype = lowered.graph.type(value)
+    nbytes = storage_bytes(lowered.graph.type(value).nbytes)
+    return BufferSpec(place, "temp", f"value {value}", shape, dtype, nbytes)

@@ -1,0 +1,50 @@
+"""A kernel's stores as formulas, with names for what occurs in them more than once."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tensorgrad.lower.expr import Expr, walk
+from tensorgrad.lower.kernel import Kernel
+from tensorgrad.lower.show import Formulas, Names
+
+_WORTH = 24
+"""Characters from which on a repeated part gets a name."""
+
+
+def formula(kernel: Kernel, names: Names) -> str:
+    """What a kernel computes: named parts first, then a line a store.
+
+    Args:
+        names: what a stored value is called.
+    """
+    printer = Formulas(names)
+    lines: list[str] = []
+    if kernel.matmul:
+        m = kernel.matmul
+        batch = "b, " if m.batch.size > 1 else ""
+        lines.append(f"acc[{batch}m, n] = sum_k {printer.text(m.a)[0]} * {printer.text(m.b)[0]}")
+    lines += _named(printer, [s.expr for s in kernel.stores])
+    for store in kernel.stores:
+        lines.append(f"{names(store.value)}[{printer.index(store.index)}] = {printer.text(store.expr)[0]}")
+    return "\n".join(lines)
+
+
+def _named(printer: Formulas, roots: list[Expr]) -> list[str]:
+    """Gives names to the parts that occur more than once, inner ones first; their lines."""
+    uses: Counter[int] = Counter(map(id, roots))
+    order: list[Expr] = []
+    seen: set[int] = set()
+    for root in roots:
+        for e in walk(root, seen):
+            order.append(e)
+            uses.update({id(c) for c in e.children})
+    lines: list[str] = []
+    for e in order:
+        if uses[id(e)] > 1 and e.op not in ("load", "const", "index", "acc"):
+            text = printer.text(e)[0]
+            if len(text) >= _WORTH:
+                name = f"v{len(lines)}"
+                lines.append(f"{name} = {text}")
+                printer.name(e, name)
+    return lines

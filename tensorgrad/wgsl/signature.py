@@ -1,0 +1,71 @@
+"""When two kernels have the same text: equal but for which buffers they work on.
+
+The layers of a network are alike, so most kernels of a training step are written once and used with
+other buffers. A signature is a kernel with its values replaced by numbers in order of appearance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from tensorgrad.graph import Value
+from tensorgrad.lower.expr import Expr, walk
+from tensorgrad.lower.index import Digit, Dynamic, Index, dynamics
+from tensorgrad.lower.kernel import Kernel
+
+
+def signature(kernel: Kernel, place: Callable[[Value], Value]) -> tuple[Hashable, tuple[Value, ...]]:
+    """What a kernel's text depends on, and the buffers that take part.
+
+    Args:
+        place: a value -> the value whose buffer holds it.
+
+    Returns:
+        a key, equal for kernels with equal text, and the values whose buffers they use, by number.
+    """
+    buffers: dict[Value, int] = {}
+    parts: list[Hashable] = []
+    seen: dict[int, int] = {}
+
+    def number(value: Value) -> int:
+        return buffers.setdefault(place(value), len(buffers))
+
+    def write_index(index: Index) -> Hashable:
+        return tuple((_atom(atom), c) for atom, c in index.terms), index.const
+
+    def _atom(atom: object) -> Hashable:
+        if isinstance(atom, Digit):
+            return atom
+        if isinstance(atom, Dynamic):
+            return "dynamic", seen[id(atom.expr)], atom.size
+        kind, (index, *rest) = type(atom).__name__, atom  # type: ignore[misc]  # a quotient or remainder
+        return kind, write_index(index), *rest
+
+    def write(root: Expr) -> int:
+        for e in walk(root):
+            if id(e) in seen:
+                continue
+            children = tuple(seen[id(child)] for child in e.children)
+            data: Hashable = e.data
+            if e.op == "load":
+                data = number(e.data[0]), write_index(e.data[1])
+            elif e.op == "index":
+                data = write_index(e.data)
+            elif e.op == "acc":
+                data = None
+            elif e.op == "const":
+                data = repr(e.data)
+            parts.append((e.op, e.dtype.name, data, children))
+            seen[id(e)] = len(seen)
+        return seen[id(root)]
+
+    inner = kernel.matmul
+    head: Hashable = None
+    if inner:
+        head = inner.batch, inner.m, inner.n, inner.k, inner.dtype.name, write(inner.a), write(inner.b)
+    stores = []
+    for s in kernel.stores:
+        for e in dynamics(s.index):
+            write(e)
+        stores.append((write(s.expr), number(s.value), write_index(s.index)))
+    return (kernel.rows, kernel.cols, head, tuple(stores), tuple(parts)), tuple(buffers)

@@ -1,0 +1,131 @@
+"""Drives the page as a person would; used by `browser/test_page.py`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Playwright, Route, expect
+
+from tensorgrad.testing.browser import find_chromium
+
+SITE = Path(__file__).parents[1] / "build" / "site"
+START = 60_000
+TRAIN = 120_000
+SUB_PATH = "/some/where/"
+
+
+@contextmanager
+def launched(playwright: Playwright, *flags: str) -> Iterator[Browser]:
+    browser = playwright.chromium.launch(executable_path=find_chromium(), args=list(flags))
+    try:
+        yield browser
+    finally:
+        browser.close()
+
+
+class Repl:
+    """The page as seen by somebody who uses it."""
+
+    def __init__(self, page: Page, url: str, *, ready: bool = True) -> None:
+        self.page = page
+        self.problems: list[str] = []
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("console", self._heard)
+        page.goto(url)
+        if ready:
+            self.wait_ready(START)
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        # On an insecure address Chromium remarks that it ignores the isolation headers.
+        if message.type == "error" and "Opener-Policy header has been ignored" not in message.text:
+            self.problems.append(message.text)
+
+    def wait_ready(self, timeout: float = 30_000) -> None:
+        """Until nothing runs any more."""
+        expect(self.page.locator("#status")).to_have_attribute("data-state", "ready", timeout=timeout)
+        expect(self.page.locator("#stop")).to_be_disabled(timeout=timeout)
+
+    @property
+    def prompt(self) -> Locator:
+        return self.page.locator("#prompt")
+
+    def entry(self) -> Locator:
+        """The last entry of the transcript."""
+        return self.page.locator(".entry").last
+
+    def type(self, line: str) -> None:
+        """Type one line with real keys and press Enter."""
+        self.prompt.press_sequentially(line)
+        self.prompt.press("Enter")
+
+    def run(self, source: str, timeout: float = 30_000) -> str:
+        """Put a block into the prompt, run all of it, and return what it printed."""
+        count = self.page.locator(".entry").count()
+        self.prompt.fill(source)
+        self.prompt.press("Control+Enter")
+        expect(self.page.locator(".entry")).to_have_count(count + 1, timeout=timeout)
+        expect(self.entry().locator(".entry-time")).not_to_be_empty(timeout=timeout)
+        return self.entry().locator(".entry-body").inner_text().rstrip("\n")
+
+    def start(self, source: str) -> None:
+        """Start something that goes on."""
+        count = self.page.locator(".entry").count()
+        self.prompt.fill(source)
+        self.prompt.press("Control+Enter")
+        expect(self.page.locator(".entry")).to_have_count(count + 1)
+        expect(self.page.locator("#stop")).to_be_enabled()
+
+    def points(self, name: str = "loss") -> int:
+        """How many points a curve has got, 0 where there is none."""
+        item = self.page.locator(f"#legend li:has([data-part=name]:text-is('{name}'))")
+        return int(item.get_attribute("data-points") or 0) if item.count() else 0
+
+
+def paste(repl: Repl, text: str) -> None:
+    """As the clipboard does it; headless Chromium lets no page read the real one."""
+    repl.prompt.focus()
+    repl.page.evaluate(
+        """text => {
+            const data = new DataTransfer();
+            data.setData('text/plain', text);
+            const event = new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true});
+            if (document.activeElement.dispatchEvent(event)) document.execCommand('insertText', false, text);
+        }""",
+        text,
+    )
+
+
+def places(page: Page) -> list[list[float]]:
+    """Where the things stand that nothing may push about, from the top of the page."""
+    return page.evaluate(
+        """() => ['prompt', 'plot', 'example', 'legend'].map(id => {
+            const {x, y, width, height} = document.getElementById(id).getBoundingClientRect();
+            return [x + scrollX, y + scrollY, width, height];
+        })"""
+    )
+
+
+def without_isolation(page: Page) -> None:
+    """Serve the document as a host does that cannot set headers."""
+
+    def handle(route: Route) -> None:
+        answer = route.fetch()
+        dropped = ("cross-origin-opener-policy", "cross-origin-embedder-policy")
+        headers = {name: value for name, value in answer.headers.items() if name not in dropped}
+        route.fulfill(response=answer, headers=headers)
+
+    page.route(re.compile(re.escape(SUB_PATH) + "$"), handle)
+
+
+def without_webgpu(page: Page) -> None:
+    """As a browser that does not know WebGPU: the worker finds no `navigator.gpu`."""
+
+    def handle(route: Route) -> None:
+        answer = route.fetch()
+        hide = "Object.defineProperty(navigator, 'gpu', {value: undefined});"
+        route.fulfill(response=answer, body=answer.text() + hide)
+
+    page.route("**/worker/worker.js", handle)
