@@ -140,7 +140,7 @@ def trace_step(
     with stage("trace"):
         trace_into(graph, step, training=True, names=state.names)
     with stage("passes"):
-        return optimize(graph)
+        return optimize(graph, many_cores=not state.backend.limits.software)
 
 
 def _check_loss(loss: Any) -> None:

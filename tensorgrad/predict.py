@@ -114,7 +114,7 @@ class Predictor(Inspected):
             outputs = trace_into(graph, run, training=self.training, names=self.state.names)
         graph.outputs.extend(outputs.values.values())
         with stage("passes"):
-            graph = optimize(graph)
+            graph = optimize(graph, many_cores=not self.state.backend.limits.software)
         return graph, Outputs(outputs.form, dict(zip(outputs.values, graph.outputs, strict=True)))
 
     @property
@@ -130,7 +130,7 @@ class Predictor(Inspected):
     def _inspected(self) -> Built:
         built = self.built
         if built is None:
-            raise InputError("nothing is compiled before the first call, which tells the shapes; call it once", call_site())
+            raise InputError("nothing is compiled before the first call tells the shapes; call it once", call_site())
         return built
 
 

@@ -181,7 +181,7 @@ class _Compiled:
             name = graph.leaf_name(next(iter(graph.updates)))
             raise TraceError(f"{name!r} is updated in a jitted function, which keeps no state; use tg.compile", call_site())
         graph.outputs.extend(outputs.values.values())
-        graph = optimize(graph)
+        graph = optimize(graph, many_cores=not backend.limits.software)
         named = dict(zip(outputs.values, graph.outputs, strict=True))
         return _Program(await backend.build(graph, named, backend.store()), outputs.form)
 

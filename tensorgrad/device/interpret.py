@@ -23,7 +23,6 @@ from tensorgrad.lower.kernel import Kernel
 from tensorgrad.lower.lowering import Lowered
 from tensorgrad.plan import BufferSpec
 
-
 Watch = Callable[[int, Mapping[int, np.ndarray]], None]
 
 

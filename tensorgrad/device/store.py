@@ -203,8 +203,9 @@ def _fill(plan: BufferPlan, device: Any, placement: Placement, known: set[int]) 
         else:
             value = spec.initial if spec.dtype.is_float else int(spec.initial)
             array = np.full(spec.shape, value, spec.dtype.numpy)
-        if array.any():
-            device.write(placement.slices[spec.id], to_bytes(array, spec.dtype, spec.nbytes))
+        data = to_bytes(array, spec.dtype, spec.nbytes)
+        if data.any():  # by its bytes: -0.0 is to be written
+            device.write(placement.slices[spec.id], data)
 
 
 def record(

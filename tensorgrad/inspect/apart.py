@@ -27,22 +27,23 @@ class Apart:
 
 
 def apart(lowered: Lowered, kernels: Sequence[KernelSpec]) -> Apart:
-    """Follows the pooled buffers through the kernels, and gives each value that one holds a new buffer."""
+    """Gives every value that lives in the pool a buffer of its own, for whoever reads it too."""
     plan, where = lowered.memory.plan, lowered.memory.where
     specs = list(plan.buffers)
     holds: dict[int, int] = {}  # pooled buffer -> the new buffer of the value that it holds
     places: dict[Value, int] = {}
     bound: list[KernelSpec] = []
     for kernel, spec in zip(lowered.kernels, kernels, strict=True):
-        reads = {b.buffer: holds.get(b.buffer, b.buffer) for b in spec.bindings}
+        reads = {where[v]: places.get(v, where[v]) for v in kernel.loads()}
+        writes: dict[int, int] = {}
         for value in kernel.writes:
             places[value] = place = where[value]
             if specs[place].kind == "temp" and specs[place].arena is None:
                 places[value] = len(specs)
                 specs.append(_own(lowered, value, len(specs)))
                 holds[place] = places[value]
-        # a pooled buffer that is bound for writing holds a new value from here on, in this kernel too
-        bindings = [replace(b, buffer=(holds if b.write else reads).get(b.buffer, b.buffer)) for b in spec.bindings]
+            writes[place] = places[value]
+        bindings = [replace(b, buffer=(writes if b.write else reads).get(b.buffer, b.buffer)) for b in spec.bindings]
         bound.append(replace(spec, bindings=tuple(bindings)))
     writebacks = [Writeback(holds.get(w.source, w.source), w.dest, w.nbytes) for w in plan.writebacks]
     own = {name: holds.get(place, place) for name, place in plan.outputs.items()}

@@ -162,7 +162,6 @@ class Checker:
         return {v: interpret.result(self.lowered, buffers, v, where[v]).copy() for v in kernel.writes}
 
     def report(self, seconds: float, note: str) -> CheckReport:
-        note = f"{note} ({self.shown.note})" if self.shown.note else note
         return CheckReport(self.kernels, self.values, self.worst, seconds, note)
 
     def _error(self, view: KernelView, kernel: Kernel, d: Difference) -> CheckError:
@@ -190,6 +189,8 @@ class Checker:
         if view.flops > INTERPRETED:
             return f"print(train.kernels[{view.index}]) shows its WGSL"
         where = self.lowered.memory.where
+        if len({where[v] for v in kernel.loads()}) < len(kernel.loads()):
+            return "two values that it reads share a buffer: the fault is in the buffer plan"
         buffers = {where[v]: self.read(v).reshape(-1).copy() for v in kernel.loads()}
         with np.errstate(all="ignore"):
             interpret.run_kernel(self.lowered, kernel, buffers)
@@ -238,7 +239,8 @@ async def _copy(runtime: Runtime, copy: Apart, state: Arrays) -> Runtime:
     """A program on the same device with parameters and states of its own."""
     store = Store(runtime.device)
     try:
-        made = await create_runtime(copy.plan, copy.kernels, device=runtime.device, store=store, label="tensorgrad check")
+        device = runtime.device
+        made = await create_runtime(copy.plan, copy.kernels, device=device, store=store, label="tensorgrad check")
     except BaseException:
         store.destroy()
         raise

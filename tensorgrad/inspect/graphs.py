@@ -9,6 +9,7 @@ from pathlib import PurePath
 
 from tensorgrad.callsite import CallSite
 from tensorgrad.graph import Graph, Node, Value, show_attr
+from tensorgrad.inspect.tables import short
 
 _RESULT_WIDTH, _CALL_WIDTH = 30, 44
 """Columns that alignment fills at most; a longer line just sticks out."""
@@ -25,7 +26,7 @@ def show_site(site: CallSite, width: int = 100) -> str:
     source = source_line(site)
     if not source:
         return f"{text} in {site.function}"
-    return f"{text}: {source if len(source) <= width else source[: width - 3] + '...'}"
+    return f"{text}: {short(source, width)}"
 
 
 def sites(nodes: Iterable[Node]) -> list[CallSite]:

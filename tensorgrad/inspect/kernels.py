@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, overload
@@ -11,7 +12,7 @@ from tensorgrad.graph import Value
 from tensorgrad.inspect import work
 from tensorgrad.inspect.graphs import show_site, sites
 from tensorgrad.inspect.program import Shown
-from tensorgrad.inspect.tables import counted, details, html_table, show_bytes, show_flops, table
+from tensorgrad.inspect.tables import counted, details, html_table, short, show_bytes, show_flops, table
 from tensorgrad.inspect.why import readers_of, why
 
 
@@ -72,6 +73,12 @@ class KernelView:
     def sites(self) -> tuple[CallSite, ...]:
         """The user's lines whose operations it computes; `inspect.show_site` adds their text."""
         return tuple(sites(work.nodes_of(self._shown.lowered, self._kernel)))
+
+    @cached_property
+    def site(self) -> CallSite | None:
+        """The line that most of its operations come from."""
+        lines = Counter(n.site for n in work.nodes_of(self._shown.lowered, self._kernel) if n.site is not None)
+        return max(lines, key=lambda line: lines[line], default=None)
 
     @property
     def why(self) -> str:
@@ -177,14 +184,15 @@ class Kernels(Sequence[KernelView]):
                 len(k.bindings),
                 show_flops(k.flops),
                 show_bytes(k.nbytes),
-                _short(", ".join(k.writes), 32),
-                show_site(k.sites[0], 48) if k.sites else "",
+                short(", ".join(k.writes), 32),
+                show_site(k.site, 48) if k.site else "",
             )
             for k in self
         ]
 
     def _total(self) -> str:
-        return f"{counted(len(self), 'kernel')}, {show_flops(self.flops)} and {show_bytes(self.nbytes)} moved a step (estimated)"
+        work = f"{show_flops(self.flops)} and {show_bytes(self.nbytes)} moved in a run (estimated)"
+        return f"{counted(len(self), 'kernel')}, {work}"
 
     def __str__(self) -> str:
         note = [self.note] if self.note else []
@@ -196,7 +204,3 @@ class Kernels(Sequence[KernelView]):
     def _repr_html_(self) -> str:
         rows = [(r[0], details(str(r[1]), str(k)), *r[2:]) for r, k in zip(self._rows(), self, strict=True)]
         return html_table(self._HEADER, rows, "; ".join(filter(None, (self._total(), self.note))))
-
-
-def _short(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 3]}..."

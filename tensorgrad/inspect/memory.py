@@ -54,7 +54,7 @@ class MemoryReport:
 
     def __init__(self, shown: Shown) -> None:
         self.plan: BufferPlan = shown.lowered.memory.plan
-        self.note = shown.note
+        self.note = "" if shown.built.lowered is not None else shown.note
         self.total = self.plan.nbytes
         self.by_kind = _by_kind(self.plan)
         self.arenas = dict(self.plan.arenas)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from tensorgrad.device.base import KernelTime
 from tensorgrad.graph import Graph, Node
 from tensorgrad.inspect.graphs import show_call, show_site
 from tensorgrad.inspect.kernels import Kernels
 from tensorgrad.inspect.program import Shown
-from tensorgrad.inspect.tables import counted, html_table, show_time, table
+from tensorgrad.inspect.tables import counted, html_table, short, show_time, table
 
 
-class Timed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Timed:
     """One kernel's part of a step (on a device without kernels, one node's).
 
     Attributes:
@@ -94,7 +95,7 @@ def kernel_profile(shown: Shown, times: Sequence[KernelTime], on_gpu: bool = Tru
     for view, time in zip(views, times, strict=True):
         # work per nanosecond is 10**9 of it per second; a timer's tick may be longer than a kernel
         ns = time.nanoseconds or float("nan")
-        source = show_site(view.sites[0], 48) if view.sites else ""
+        source = show_site(view.site, 48) if view.site else ""
         share = time.nanoseconds / total
         rows.append(
             Timed(view.index, view.name, time.nanoseconds, share, view.nbytes / ns, view.flops / ns, source)
@@ -111,8 +112,8 @@ def node_profile(graph: Graph, times: Sequence[KernelTime]) -> Profile:
         node = graph.nodes[time.op_index]
         ns = time.nanoseconds or float("nan")
         source = "" if node.site is None else show_site(node.site, 48)
-        share = time.nanoseconds / total
-        rows.append(Timed(node.id, show_call(node), time.nanoseconds, share, _moved(graph, node) / ns, None, source))
+        share, name = time.nanoseconds / total, short(show_call(node), 48)
+        rows.append(Timed(node.id, name, time.nanoseconds, share, _moved(graph, node) / ns, None, source))
     return Profile(rows, "node", "by the clock of this computer: NumPy evaluates the graph, there is no GPU")
 
 

@@ -13,6 +13,7 @@ difference of nearly equal numbers, a comparison of computed ones) may differ as
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,7 +51,8 @@ class Tolerance(NamedTuple):
 _TOLERANCES = {"f32": Tolerance(1e-4, 3e-5, 1e-37), "f16": Tolerance(8e-3, 4e-3, 1e-7)}
 
 
-class Difference(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Difference:
     """Where a stored value differs.
 
     Attributes:
@@ -127,7 +129,7 @@ class Rule:
             for node in self.nodes:
                 values = [known[v] if v in known else found[v] for v in node.inputs]
                 if node.op == "bitcast":  # its bits are those of the declared width
-                    values = [np.asarray(a, self.graph.type(v).dtype.numpy) for a, v in zip(values, node.inputs, strict=True)]
+                    values = [values[0].astype(self.graph.type(node.inputs[0]).dtype.numpy)]
                 found.update(zip(node.values, _results(node, values), strict=True))
         return {value: found[value] for value in self.kernel.writes}
 

@@ -64,6 +64,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
+def short(text: str, width: int) -> str:
+    """The text, cut to a width."""
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
 def show_bytes(nbytes: float) -> str:
     """`640 B`, `12.5 kB`, `3.1 MB`; decimal units, as in GB/s."""
     return _scaled(nbytes, ("B", "kB", "MB", "GB", "TB"))

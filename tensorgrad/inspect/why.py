@@ -29,7 +29,7 @@ def why(lowered: Lowered, index: int, readers: dict[Value, list[int]]) -> list[s
     """
     kernel = lowered.kernels[index]
     lines = [_operations(lowered, kernel)]
-    lines += [_join(lowered, join) for join in kernel.joined]
+    lines += dict.fromkeys(_join(lowered, join) for join in kernel.joined)
     if not kernel.joined:
         lines.append("nothing else joined it")
     lines += [_store(lowered, kernel, value, readers.get(value, ())) for value in kernel.writes]
@@ -73,7 +73,8 @@ def _store(lowered: Lowered, kernel: Kernel, value: Value, readers: Sequence[int
     if reason:
         parts.append(f": {reason}")
     if readers:
-        parts.append(f"; kernel{'s' * (len(readers) > 1)} {', '.join(map(str, readers))} read{'s' * (len(readers) == 1)} it")
+        who = ", ".join(map(str, readers))
+        parts.append(f"; kernel {who} reads it" if len(readers) == 1 else f"; kernels {who} read it")
         if value in lowered.refused:
             parts.append(f" ({lowered.refused[value]})")
     return "".join(parts)

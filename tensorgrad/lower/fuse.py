@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 
 from tensorgrad.graph import Graph, Value
-from tensorgrad.lower.expr import Expr, rebuild, reductions
+from tensorgrad.lower.expr import Expr, loads, rebuild, reductions
 from tensorgrad.lower.index import Digit, Index, Var, digit_of, of_var, substitute
 from tensorgrad.lower.kernel import Joined, Kernel, Store, at, invert, split_rows, store_vars
 from tensorgrad.ops.arena import parts
@@ -206,6 +206,8 @@ class Fuser:
         store = next(s for s in kernel.stores if s.value == value)
         if not self.reads[i].get(leaf, set()) <= {store.index}:
             return
+        if kernel.cols and kernel.cols not in store_vars(store, kernel) and _read_by_columns(kernel, leaf):
+            return  # one lane would overwrite what the row's other lanes still read
         if any(v in self.reads[i] for v in self._held((leaf,)) if v != leaf):
             return  # it reads one of the packed leaves by itself: their buffer cannot be bound twice
         others = {k for v in self._held((leaf,)) for k in self.readers.get(v, ())} - {i}
@@ -230,6 +232,11 @@ class Fuser:
             assert kernel is not None
             out.append(kernel)
         return out
+
+
+def _read_by_columns(kernel: Kernel, leaf: Value) -> bool:
+    """Whether a store that runs along the rows' columns reads a value."""
+    return any(leaf in loads(s.expr) for s in kernel.stores if kernel.cols in store_vars(s, kernel))
 
 
 # Joining two kernels ----------------------------------------------------------------------------

@@ -319,13 +319,19 @@ def where(condition: TensorLike, a: TensorLike, b: TensorLike) -> Tensor:
 
 
 def pow(a: TensorLike, b: TensorLike) -> Tensor:
-    """`a ** b`. A small whole exponent is a product; a negative base needs a whole exponent, else NaN."""
-    if isinstance(b, int | float) and not isinstance(b, bool) and b == int(b) and builtins.abs(b) <= 8:
-        base = tensor(a)
-        if (b < 0 or isinstance(b, float)) and not base.dtype.is_float:
-            base = cast(base, f32)
-        power = _whole_power(base, builtins.abs(int(b)))
-        return div(1.0, power) if b < 0 else power
+    """`a ** b`; a negative base needs a whole exponent, else the result is NaN.
+
+    A small whole exponent, and any of an integer, is a product: integers stay exact. A negative
+    or fractional power of an integer is f32.
+    """
+    if isinstance(b, int | float) and not isinstance(b, bool) and float(b).is_integer():
+        base, exponent = tensor(a), int(b)
+        if not base.dtype.is_float:
+            whole = i32 if base.dtype is bool_ else base.dtype
+            base = cast(base, f32 if exponent < 0 or isinstance(b, float) else whole)
+        if builtins.abs(exponent) <= 8 or not base.dtype.is_float:
+            power = _whole_power(base, builtins.abs(exponent))
+            return div(1.0, power) if exponent < 0 else power
     dtype, operands = meet(a, b)
     return bind(pow_p, *spread("pow", *(x if dtype.is_float else cast(x, f32) for x in operands)))
 

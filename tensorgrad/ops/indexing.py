@@ -164,11 +164,31 @@ def take(x: TensorLike, indices: TensorLike, axis: int = 0) -> Tensor:
     Args:
         indices: i32 or u32, any shape, which takes the place of the axis.
 
-    An index outside `0 <= index < size` gives NaN (0 for integers), on every device, and
+    Indices that are known while tracing are checked, and negative ones count from the end. Of a
+    tensor's, one outside `0 <= index < size` gives NaN (0 for integers), on every device, and
     receives no gradient: on the GPU there is nobody to raise an error.
+
+    Raises:
+        ShapeError: an index that is known is out of range.
     """
     x = tensor(x)
-    return bind(gather_p, x, _integers("take", indices), axis=check_axis("take", axis, x.ndim))
+    axis = check_axis("take", axis, x.ndim)
+    if not isinstance(indices, Tensor):
+        indices = _inside("take", np.asarray(indices), x, axis)
+    return bind(gather_p, x, _integers("take", indices), axis=axis)
+
+
+def _inside(name: str, indices: np.ndarray, x: Tensor, axis: int) -> np.ndarray:
+    """Known indices counted from the front."""
+    n = x.shape[axis]
+    if indices.size == 0:
+        return indices.astype(np.int32)
+    if indices.dtype.kind not in "iu":
+        return indices
+    outside = indices[(indices < -n) | (indices >= n)]
+    if outside.size:
+        fail(f"{name}: index {outside.flat[0]} is out of range for axis {axis} of {x.type}")
+    return np.where(indices < 0, indices + n, indices)
 
 
 def scatter_add(updates: TensorLike, indices: TensorLike, axis: int, size: int) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensorgrad.callsite import call_site
-from tensorgrad.dtypes import Shape
+from tensorgrad.dtypes import Shape, bool_, i32
 from tensorgrad.errors import DtypeError, ShapeError
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, below, both, const, where
@@ -272,6 +272,8 @@ def narrow(x: TensorLike, axis: int, start: int, length: int) -> Tensor:
 def getitem(x: Tensor, key: Any) -> Tensor:
     """`x[key]`: integers, slices with any step, `...`, None, and one integer tensor or array.
 
+    The axes of an array index stand where it stood, whatever stands beside it, as in PyTorch.
+
     Raises:
         ShapeError: an integer out of range, or more indices than axes.
         DtypeError: a boolean mask, whose result has no static shape (use `tg.where`).
@@ -325,15 +327,19 @@ def _whole(k: Any, n: int, axis: int, shape: Shape) -> int:
 
 
 def _take(x: Tensor, axis: int, key: Any) -> Tensor:
+    from tensorgrad import ops
     from tensorgrad.ops.indexing import take
 
-    indices = tensor(key)
-    if indices.dtype.kind == "b":
+    indices = key if isinstance(key, Tensor) else np.asarray(key)
+    if indices.dtype in (bool_, np.dtype(bool)):
         raise DtypeError(
             "a boolean mask selects a number of elements that is not known while tracing; "
             "use tg.where(mask, x, other), or multiply by the mask",
             call_site(),
         )
+    if isinstance(indices, Tensor) and indices.dtype is i32:
+        # as everywhere between brackets, negative positions count from the end
+        indices = ops.where(indices < 0, indices + x.shape[axis], indices)
     return take(x, indices, axis)
 
 
@@ -379,6 +385,8 @@ def concat(tensors: Sequence[TensorLike], axis: int = 0, **kw: Any) -> Tensor:
     from tensorgrad.ops.core import meet
 
     axis = kw.pop("dim", axis)
+    if not tensors:
+        infer_concat("concat", [], axis)
     _, xs = meet(*tensors)
     infer_concat("concat", [x.shape for x in xs], axis)
     axis = check_axis("concat", axis, xs[0].ndim)

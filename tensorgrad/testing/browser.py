@@ -12,6 +12,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -135,14 +136,15 @@ class BrowserThread:
         """Close a page; where it does not answer, the whole browser (the next `open` starts another)."""
         try:
             self.call(page.close(), timeout=10.0)
-        except Exception:  # a crashed page may fail in any way, and the answer is always the same
+        except BrowserError:
             self.close_browser()
 
     def close_browser(self) -> None:
-        """End the browser process."""
+        """End the browser process; the next `open` starts another."""
         browser, self._browser = self._browser, None
         if browser is not None:
-            self.call(browser.close(), timeout=20.0)
+            with suppress(BrowserError):  # one that is gone already
+                self.call(browser.close(), timeout=20.0)
 
     def close(self) -> None:
         """End the browser, Playwright and the thread."""

@@ -143,9 +143,13 @@ class PageSession:
                     continue
                 self.abandon()
                 raise PageTimeout from None
-            if message["kind"] in ("crash", "fatal"):
+            if message["kind"] == "crash":  # such a page cannot be closed by itself
+                self._page = None
+                self._browser.close_browser()
+                raise PageError(f"the page crashed while {doing}")
+            if message["kind"] == "fatal":
                 self.abandon()
-                raise PageError(message.get("message") or f"the page crashed while {doing}")
+                raise PageError(message["message"])
             yield message
 
     def _send(self, **message: Any) -> None:

@@ -89,6 +89,14 @@ async def test_chunks_give_the_same_in_several_submits() -> None:
     device.close()
 
 
+async def test_debug_groups_can_be_left_out() -> None:
+    runtime = await make(descent(), debug_groups=False)
+    with Spy() as spy:
+        assert await runtime.step({"x": X}) == LOSSES[0]
+        assert "pushDebugGroup" not in spy.read()[0]
+    runtime.destroy()
+
+
 async def test_kernels_without_source_or_threads_are_skipped() -> None:
     p = descent()
     p.kernel("view", "", 4, "x", source="")
@@ -286,6 +294,24 @@ async def test_outputs_by_name_in_one_readback() -> None:
     with pytest.raises(InputError, match="no output 'thrice'"):
         await runtime.run({"x": X}, read=("thrice",))
     np.testing.assert_array_equal(everything["twice"], some["twice"])
+    runtime.destroy()
+
+
+async def test_results_too_large_for_one_readback(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tensorgrad.device import webgpu
+
+    monkeypatch.setattr(webgpu, "READ_AT_ONCE", 16)
+    p = descent()
+    p.add("output", "twice", (4,))
+    p.kernel("twice", "twice[i] = 2.0 * x[i];", 4, "x", "twice:w")
+    runtime = await make(p)
+    with Spy() as spy:
+        result = await runtime.run({"x": X})
+        assert spy.read()[0]["submit"] == 3, "the step, then a readback each"
+    assert result["loss"] == LOSSES[0]
+    np.testing.assert_array_equal(result["twice"], 2 * X)
+    assert (await runtime.losses()).size == 0, "the loss was among what was read"
+    assert await runtime.step({"x": X}) == LOSSES[1]
     runtime.destroy()
 
 

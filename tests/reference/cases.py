@@ -187,6 +187,21 @@ CASES = [
         [f([1, 2, 3]), f([NAN, NAN, 3])],
     ),
     Case(
+        "no_shortcuts",
+        "compilers that assume finite numbers fold x - x, x / x, 0 * x and 0 / x",
+        lambda x, y: [x - x, x / x, 0.0 * x, x * -0.0, 0.0 / x, (x - y) * 0.0, x + 0.0],
+        {"x": f([NAN, INF, -INF, 0, -2]), "y": f([1, INF, 1, 1, 1])},
+        [
+            f([NAN, NAN, NAN, 0, 0]),
+            f([NAN, NAN, NAN, NAN, 1]),
+            f([NAN, NAN, NAN, 0, -0.0]),
+            f([NAN, NAN, NAN, -0.0, 0]),
+            f([NAN, 0, -0.0, NAN, -0.0]),
+            f([NAN, NAN, NAN, -0.0, -0.0]),
+            f([NAN, INF, -INF, 0, -2]),
+        ],
+    ),
+    Case(
         "sqrt_behind_where",
         "the gradient of the side that was not chosen is 0 even where it is infinite, if the argument is guarded",
         with_grads(lambda x: ops.where(x > 0, ops.sqrt(ops.where(x > 0, x, 1.0)), 0.0), "x"),

@@ -12,7 +12,7 @@ from programs import assert_close, lowered, on_interpret, on_numpy, program
 from tensorgrad import ops
 from tensorgrad.tensor import Tensor
 
-SEEDS = range(400)
+SEEDS = (*range(300), 1912, 2941)
 X = np.random.default_rng(0).normal(size=(4, 4)).astype(np.float32)
 
 
