@@ -75,8 +75,8 @@ build/.pyodide: build/.downloads tools/compile_pyodide.py tools/bytecode.py tool
 	@$(PY) tools/compile_pyodide.py
 	@touch $@
 
-build/.mnist: tools/mnist.py | build/.python
-	@$(PY) tools/mnist.py
+build/.mnist: tools/fetch_mnist.py | build/.python
+	@$(PY) tools/fetch_mnist.py
 	@touch $@
 
 build/.wheel: tools/build_wheel.py pyproject.toml README.md LICENSE $(PACKAGE) | build/.python

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from tensorgrad import debug
+from tensorgrad.callsite import call_site
 from tensorgrad.device.base import Executor, Limits
-from tensorgrad.errors import NoDeviceError
+from tensorgrad.device.convert import from_bytes, to_bytes
+from tensorgrad.errors import InputError, NoDeviceError
 from tensorgrad.graph import Graph, Value
 from tensorgrad.lower.lowering import Lowered, lower
 from tensorgrad.plan import KernelSpec
@@ -46,6 +49,19 @@ class Backend(Protocol):
         """A new store for parameters and states."""
         ...
 
+    @property
+    def lost(self) -> str | None:
+        """Why the device is gone, or None while it works."""
+        ...
+
+    async def read(self, store: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Copies of parameters and states of a store."""
+        ...
+
+    def write(self, store: Any, arrays: Mapping[str, np.ndarray]) -> None:
+        """Overwrites parameters and states of a store with arrays of their exact shapes and dtypes."""
+        ...
+
     async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any) -> Built:
         """An executor for an optimized graph."""
         ...
@@ -65,6 +81,20 @@ class WebGPU:
 
         return Store(self.device)
 
+    @property
+    def lost(self) -> str | None:
+        return self.device.lost
+
+    async def read(self, store: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
+        held = [store.tensors[name] for name in names]
+        data = await self.device.read([h.range for h in held]) if held else []
+        return {n: from_bytes(d, h.shape, h.dtype) for n, d, h in zip(names, data, held, strict=True)}
+
+    def write(self, store: Any, arrays: Mapping[str, np.ndarray]) -> None:
+        for name, array in arrays.items():
+            held = store.tensors[name]
+            self.device.write(held.range, to_bytes(array, held.dtype, held.range.nbytes))
+
     async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any) -> Built:
         from tensorgrad.runtime import create_runtime
 
@@ -81,6 +111,7 @@ class Numpy:
     """The graph, node by node, with the reference rules."""
 
     name = "numpy"
+    lost: str | None = None
 
     def __init__(self) -> None:
         from tensorgrad.device.numpy import NumpyRuntime
@@ -89,6 +120,12 @@ class Numpy:
 
     def store(self) -> dict[str, np.ndarray]:
         return {}
+
+    async def read(self, store: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
+        return {name: store[name].copy() for name in names}
+
+    def write(self, store: Any, arrays: Mapping[str, np.ndarray]) -> None:
+        store.update({name: array.copy() for name, array in arrays.items()})
 
     async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any) -> Built:
         from tensorgrad.device.numpy import NumpyRuntime
@@ -121,26 +158,36 @@ async def open_backend(device: Any = None) -> Backend:
 
     Raises:
         NoDeviceError: WebGPU was asked for by name and there is none.
+        InputError: this is no device.
     """
     global _default
     if device is None:
-        if _default is None or (isinstance(_default, WebGPU) and _default.device.lost is not None):
+        if _default is None or _default.lost is not None:
             _default = await _open_default()
         return _default
     if isinstance(device, Numpy | WebGPU):
         return device
-    if device == "numpy":
-        return Numpy()
-    if device == "interpret":
-        return Interpret()
+    if device in ("numpy", "interpret"):
+        return _host(device)
     from tensorgrad.device.webgpu import WebGPUDevice, request_device
 
     if device == "webgpu":
-        if isinstance(_default, WebGPU) and _default.device.lost is None:
+        if isinstance(_default, WebGPU) and _default.lost is None:
             return _default
         _default = WebGPU(await request_device())
         return _default
-    return WebGPU(device if isinstance(device, WebGPUDevice) else WebGPUDevice(device))
+    if isinstance(device, WebGPUDevice):
+        return WebGPU(device)
+    if not hasattr(device, "createComputePipelineAsync"):
+        raise InputError(
+            f"the device must be 'webgpu', 'numpy', 'interpret', a GPUDevice or None, got {device!r}", call_site()
+        )
+    return WebGPU(WebGPUDevice(device))
+
+
+@functools.cache
+def _host(name: str) -> Backend:
+    return Numpy() if name == "numpy" else Interpret()
 
 
 async def _open_default() -> Backend:

@@ -19,6 +19,9 @@ class CallSite(NamedTuple):
         return f"{self.file}:{self.line} in {self.function}"
 
 
+_OTHERS = frozenset({"tensorgrad", "asyncio", "pyodide", "contextlib"})
+"""Top-level modules whose frames are nobody's: the library's own, and what runs coroutines."""
+
 _standing: list[CallSite] = []
 
 
@@ -42,7 +45,7 @@ def call_site() -> CallSite | None:
     frame = sys._getframe(1)
     while frame is not None:
         name: str = frame.f_globals.get("__name__", "")
-        if name != "tensorgrad" and not name.startswith("tensorgrad."):
+        if name.partition(".")[0] not in _OTHERS:
             return CallSite(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
         frame = frame.f_back
     return None

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tensorgrad.autodiff import connected_grads
 from tensorgrad.backend import Built, open_backend
 from tensorgrad.callsite import call_site
-from tensorgrad.autodiff import connected_grads
 from tensorgrad.debug import stage
 from tensorgrad.dtypes import i32
 from tensorgrad.errors import InputError, TraceError
@@ -95,14 +95,24 @@ async def compile(
         raise InputError("a training step needs every size; None is for attach and compile_forward", call_site())
     if not isinstance(optimizer, Optimizer):
         raise InputError(f"expected an optimizer such as optim.AdamW(1e-3), got {optimizer!r}", call_site())
-    if state is not None and state.module is not model:
-        raise InputError("the given state belongs to another module", call_site())
-    state = state or State(model, await open_backend(device), seed)
+    state = await _open_state(model, state, device, seed)
+    state.check_inputs(structure.leaves)
     optimizer.prefix = state.enter(optimizer)
     graph = trace_step(model, loss_fn, optimizer, structure, state)
     train = Train(state, optimizer, structure, graph, keep_grads, snapshot_every)
-    await train._build()
+    async with state.turns:
+        await train.build()
+    state.enroll(train)
     return train
+
+
+async def _open_state(model: Module, state: State | None, device: Any, seed: int | None) -> State:
+    """The given state, if it is the model's, or a new one."""
+    if state is None:
+        return State(model, await open_backend(device), seed)
+    if state.module is not model:
+        raise InputError("the given state belongs to another module", call_site())
+    return state
 
 
 def trace_step(
@@ -116,21 +126,24 @@ def trace_step(
         args, kwargs = structure.arguments(leaves)
         loss = loss_fn(model, *args, **kwargs)
         _check_loss(loss)
+        loss = reshape(loss, ())
+        finite = isfinite(loss)
+        # what the model updates by itself, such as running statistics, keeps its value with the parameters
+        for leaf, value in graph.updates.items():
+            graph.updates[leaf] = where(finite, Tensor(graph, value), Tensor(graph, leaf)).value
         trainable = state.trainable
         used = {n: Tensor(graph, v) for n, v in graph.names_by_role("param").items()}
         params = {n: p for n, p in used.items() if n in trainable and optimizer.trains(n)}
-        loss = reshape(loss, ())
         found = dict(zip(params, connected_grads(loss, list(params.values())), strict=True))
         # a parameter that no gradient reaches is not trained, and so does not decay either
         grads = {name: grad for name, grad in found.items() if grad is not None}
         params = {name: params[name] for name in grads}
         if not params:
             raise TraceError("the loss depends on no parameter of the model that may be trained", call_site())
-        # a store that is in use has its layout already, so its parameters are updated one by one
-        held = optimizer.update(params, grads, loss, 0 if state.placed else state.backend.limits.binding_size)
+        held = optimizer.update(params, grads, loss, state.span(optimizer.prefix))
         graph.grads.update({name: grad.value for name, grad in held.items()})
         steps = state_input(steps_name(optimizer.prefix), (), i32)
-        update_state(steps, where(isfinite(loss), add(steps, 1), steps))
+        update_state(steps, where(finite, add(steps, 1), steps))
         # what the host reads needs a buffer that no update overwrites
         graph.outputs.append(stop_gradient(loss).value if graph.leaf_name(loss.value) else loss.value)
         for name, value in graph.captures.items():
@@ -139,6 +152,7 @@ def trace_step(
 
     with stage("trace"):
         trace_into(graph, step, training=True, names=state.names)
+    state.check_packs(graph, optimizer.prefix)
     with stage("passes"):
         return optimize(graph, many_cores=not state.backend.limits.software)
 
@@ -174,21 +188,23 @@ class Train(Inspected):
     ) -> None:
         self.state, self.optimizer, self.inputs, self.graph = state, optimizer, inputs, graph
         self.snapshot: dict[str, Any] | None = None
-        self._keep_grads, self._snapshot_every = keep_grads, snapshot_every
+        self._keep_grads, self._snapshot_every, self._since = keep_grads, snapshot_every, 0
+        self._prefix = optimizer.prefix
         self._row = state.row(graph)
         self._floats = self._row.view(np.float32)
         self._names = ("loss", *(CAPTURE + name for name in graph.captures))
-        self._uncertain = False
         self._last: dict[str, Any] | None = None
         self._built: Built | None = None
 
-    async def _build(self) -> None:
+    async def build(self) -> None:
+        """Puts the step on the state's device, once more where that has changed; the caller holds the turn."""
         outputs: dict[str, Value] = {"loss": self.graph.outputs[0]}
         outputs |= {CAPTURE + name: value for name, value in self.graph.captures.items()}
         state = self.state
-        async with state.turns:
-            self._built = await state.backend.build(self.graph, outputs, state.store)
-            await state.place(self._built)
+        old, self._built = self._built, await state.backend.build(self.graph, outputs, state.store)
+        await state.place(self.graph)
+        if old is not None:
+            old.executor.destroy()
 
     @property
     def built(self) -> Built:
@@ -217,22 +233,29 @@ class Train(Inspected):
             await self._prepare(inputs)
             executor = self.built.executor
             if len(self._names) == 1:
-                result = StepResult(await self._whole(executor.step(inputs)))
+                with self.state.running():
+                    result = StepResult(await executor.step(inputs))
             else:
-                found = await self._whole(executor.run(inputs, self._names))
+                with self.state.running():
+                    found = await executor.run(inputs, self._names)
                 captures = {name.removeprefix(CAPTURE): found[name] for name in self._names[1:]}
                 result = StepResult(float(found["loss"]), captures)
-            self._count(np.isfinite(result.loss))
+            self._made(inputs, bool(np.isfinite(result.loss)))
         await self._maybe_snapshot()
         return result
 
     async def submit(self, *args: Any, **kwargs: Any) -> None:
-        """Queues one training step and returns; waits only while 3 are in flight. `losses` reads them."""
+        """Queues one training step and returns; waits only while 3 are in flight. `losses` reads them.
+
+        A loss that is not finite changes nothing here either, but only `losses` can tell the host: until
+        then the learning rate's schedule and bias corrections are one step ahead.
+        """
         inputs = self.inputs.flatten(args, kwargs)
         async with self.state.turns:
             await self._prepare(inputs)
-            await self._whole(self.built.executor.submit(inputs))
-            self._count(True)
+            with self.state.running():
+                await self.built.executor.submit(inputs)
+            self._made(inputs, True)
         await self._maybe_snapshot()
 
     async def losses(self) -> np.ndarray:
@@ -244,33 +267,23 @@ class Train(Inspected):
             return losses
 
     async def _prepare(self, inputs: dict[str, Any]) -> None:
-        if self._uncertain:
+        if self.state.unsure:
             await self.state.recount()
-            self._uncertain = False
-        self._last = dict(inputs)
         if "step" not in self.graph.leaves:
             return
-        self._row[1] = self.state.calls % 2**32
-        self._row[0] = self.state.seed
-        for name, number in self.optimizer.scalars(self.state.counts[self.optimizer.prefix] + 1).items():
+        self._row[:2] = self.state.seed % 2**32, self.state.calls % 2**32
+        self.optimizer.prefix = self._prefix  # an optimizer may train on several states
+        for name, number in self.optimizer.scalars(self.state.counts[self._prefix] + 1).items():
             slot = self.graph.slots.get(name)
             if slot is not None:
                 self._floats[slot] = number
         inputs["step"] = self._row
 
-    async def _whole(self, run: Any) -> Any:
-        """Awaits a step; where that is cut short, the device knows whether the step was made."""
-        try:
-            return await run
-        except InputError:
-            raise
-        except BaseException:
-            self._uncertain = True
-            raise
-
-    def _count(self, finite: bool) -> None:
-        self.state.calls += 1
-        self.state.counts[self.optimizer.prefix] += bool(finite)
+    def _made(self, inputs: Mapping[str, Any], finite: bool) -> None:
+        """Notes a step that was made."""
+        self._last = {name: value for name, value in inputs.items() if name in self.inputs.leaves}
+        self.state.counts[self._prefix] += finite
+        self._since += 1
 
     async def profile(self, *args: Any, **kwargs: Any) -> Profile:
         """Runs one training step, which counts as any other, with each kernel timed.
@@ -284,8 +297,9 @@ class Train(Inspected):
         inputs = self._step_inputs(args, kwargs)
         async with self.state.turns:
             await self._prepare(inputs)
-            times = await self._whole(self.built.executor.profile(inputs))
-            self._count(True)
+            with self.state.running():
+                times = await self.built.executor.profile(inputs)
+            self._made(inputs, True)
             await self.state.recount()
         return self._profile(times)
 
@@ -342,27 +356,29 @@ class Train(Inspected):
         await self.state.reset()
 
     async def _maybe_snapshot(self) -> None:
-        every = self._snapshot_every
-        if every and self.state.calls % every == 0:
+        if self._snapshot_every and self._since >= self._snapshot_every:
             self.snapshot = await self.state.state_dict()
+            self._since = 0
 
     async def restore(self, device: Any = None) -> None:
-        """Goes on after a lost device: compiles for a new one and loads the last snapshot.
+        """Goes on after a lost device: moves the state to a new one and loads the last snapshot.
+
+        What shares the state goes on with it: other training steps, and functions of `attach`.
 
         Args:
             device: as in `tg.compile`; by default the same kind as before.
 
         Raises:
-            InputError: there is no snapshot (`snapshot_every` was not given, or no step was made since).
+            InputError: there is no snapshot (`snapshot_every` was not given, or not so many steps were made).
+            NoDeviceError: there is no device to go on with.
         """
         if self.snapshot is None:
             raise InputError("there is no snapshot to restore; compile with snapshot_every=N", call_site())
-        old = self.state
-        backend = await open_backend(old.backend.name if device is None else device)
-        self.state = State(old.module, backend, old.seed)
-        self.state.counts[self.optimizer.prefix] = 0
-        await self._build()
-        await self.state.load_state_dict(self.snapshot)
+        state = self.state
+        backend = await open_backend(state.backend.name if device is None else device)
+        async with state.turns:
+            await state.move(backend)
+            await state.load(self.snapshot)
 
     # -- other programs on the same state ---------------------------------------------------------
 
@@ -380,7 +396,7 @@ class Train(Inspected):
         >>> from tensorgrad import nn, optim
         >>> async def predict():
         ...     train = await tg.compile(
-        ...         nn.Linear(4, 2), lambda model, x: model(x).sum(), optim.SGD(0.1), {"x": tg.f32[1, 4]}, device="numpy"
+        ...         nn.Linear(4, 2), lambda net, x: net(x).sum(), optim.SGD(0.1), {"x": tg.f32[1, 4]}, device="numpy"
         ...     )
         ...     fn = await train.attach(lambda model, x: tg.softmax(model(x)), {"x": tg.f32[None, 4]})
         ...     return (await fn(x=np.ones((3, 4), np.float32))).shape
@@ -411,5 +427,4 @@ async def compile_forward(
         inputs: specs; a None size takes any.
         state, device, seed: as in `tg.compile`.
     """
-    state = state or State(model, await open_backend(device), seed)
-    return Predictor(state, fn, Structure(inputs), False)
+    return Predictor(await _open_state(model, state, device, seed), fn, Structure(inputs), False)

@@ -21,10 +21,10 @@ _HIGHEST = 4
 
 def _from_environment() -> int:
     text = os.environ.get(VARIABLE, "0")
-    return int(text) if text.isdigit() else 0
+    return min(int(text), _HIGHEST) if text.isdigit() else 0
 
 
-_level = min(_from_environment(), _HIGHEST)
+_level = _from_environment()
 _stages: ContextVar[dict[str, float] | None] = ContextVar("stages", default=None)
 
 

@@ -17,7 +17,7 @@ from tensorgrad.inspect import CheckReport, Inspected
 from tensorgrad.ops import stop_gradient
 from tensorgrad.passes import optimize
 from tensorgrad.state import State
-from tensorgrad.structure import Structure
+from tensorgrad.structure import Structure, is_nest, parts, rebuild
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import tensor_input, trace_into
 
@@ -46,7 +46,9 @@ class Predictor(Inspected):
 
     def __init__(self, state: State, fn: Callable[..., Any], inputs: Structure, training: bool) -> None:
         self.state, self.fn, self.inputs, self.training = state, fn, inputs, training
+        state.check_inputs(inputs.leaves)
         self._programs: OrderedDict[tuple[tuple[int, ...], ...], _Program] = OrderedDict()
+        self._store: Any = None
 
     async def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the function on inputs in its structure, or as keywords.
@@ -57,8 +59,8 @@ class Predictor(Inspected):
         inputs = self.inputs.flatten(args, kwargs)
         async with self.state.turns:
             program = await self._prepare(inputs)
-            self.state.calls += "step" in inputs
-            found = await program.built.executor.run(inputs)
+            with self.state.running("step" in inputs):
+                found = await program.built.executor.run(inputs)
         return fill(program.form, found)
 
     async def check(self, *args: Any, **kwargs: Any) -> CheckReport:
@@ -76,31 +78,31 @@ class Predictor(Inspected):
         """The program for inputs of these shapes; adds the host's numbers to them."""
         program = await self._program(self.inputs.shapes(inputs))
         if "step" in program.built.graph.leaves:
-            program.row[0], program.row[1] = self.state.seed, self.state.calls % 2**32
+            program.row[0], program.row[1] = self.state.seed % 2**32, self.state.calls % 2**32
             inputs["step"] = program.row
         return program
 
     async def _program(self, shapes: tuple[tuple[int, ...], ...]) -> _Program:
+        state = self.state
+        if self._store is not state.store:  # the state has moved to another device
+            self.destroy()
+            self._store = state.store
         program = self._programs.get(shapes)
         if program is None:
             graph, outputs = self._trace(self.inputs.concrete(shapes))
-            state = self.state
             built = await state.backend.build(graph, outputs.values, state.store)
-            await state.place(built)
+            await state.place(graph)
             program = self._programs[shapes] = _Program(built, outputs.form, state.row(graph))
             if len(self._programs) > CACHED:
                 _, oldest = self._programs.popitem(last=False)
-                self._retire(oldest)
+                oldest.built.executor.destroy()
         self._programs.move_to_end(shapes)
         return program
 
-    def _retire(self, program: _Program) -> None:
-        """Frees a program; what it placed in the store is reached through another."""
-        last = next(reversed(self._programs.values())).built.executor
-        for name, executor in self.state.placed.items():
-            if executor is program.built.executor:
-                self.state.placed[name] = last
-        program.built.executor.destroy()
+    def destroy(self) -> None:
+        """Frees its programs; the state's tensors live on, and the next call compiles again."""
+        while self._programs:
+            self._programs.popitem()[1].built.executor.destroy()
 
     def _trace(self, structure: Structure) -> tuple[Graph, Outputs]:
         graph = Graph()
@@ -149,11 +151,8 @@ def collect(graph: Graph, result: Any) -> Outputs:
             own = stop_gradient(part) if graph.leaf_name(part.value) else part
             values[name] = own.value
             return name
-        if isinstance(part, Mapping):
-            return {key: visit(child, f"{path}.{key}".lstrip(".")) for key, child in part.items()}
-        if isinstance(part, tuple | list):
-            children = [visit(child, f"{path}.{i}".lstrip(".")) for i, child in enumerate(part)]
-            return type(part)(*children) if hasattr(part, "_fields") else type(part)(children)
+        if is_nest(part):
+            return rebuild(part, (visit(child, f"{path}.{key}".lstrip(".")) for key, child in parts(part)))
         raise TraceError(
             f"the function must return tensors (in tuples, lists or mappings), got {type(part).__name__}", call_site()
         )
@@ -165,7 +164,4 @@ def fill(form: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     """The form with each name replaced by its array."""
     if isinstance(form, str):
         return arrays[form]
-    if isinstance(form, Mapping):
-        return {key: fill(child, arrays) for key, child in form.items()}
-    children = [fill(child, arrays) for child in form]
-    return type(form)(*children) if hasattr(form, "_fields") else type(form)(children)
+    return rebuild(form, (fill(child, arrays) for _, child in parts(form)))

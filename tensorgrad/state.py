@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from tensorgrad.backend import Backend, Built
+from tensorgrad.backend import Backend
 from tensorgrad.callsite import call_site
-from tensorgrad.device.base import Executor
 from tensorgrad.dtypes import Shape
 from tensorgrad.errors import CheckpointError, InputError
 from tensorgrad.graph import Graph, TensorType
@@ -26,6 +27,8 @@ from tensorgrad.nn.state import IncompatibleKeys, match_state
 from tensorgrad.ops.arena import parts
 from tensorgrad.trace import STEP_SLOTS
 
+T = TypeVar("T")
+
 
 class Part(NamedTuple):
     """One parameter's share of a packed state."""
@@ -33,6 +36,12 @@ class Part(NamedTuple):
     name: str
     place: slice
     shape: Shape
+
+
+class Program(Protocol):
+    """What a state builds again on another device: a training step."""
+
+    async def build(self) -> None: ...
 
 
 def steps_name(prefix: str) -> str:
@@ -63,14 +72,16 @@ class State:
         self._optimizers: list[Any] = []
         self.names = leaf_names(module)
         self.keys = state_names(module)
-        self.tensors: dict[str, Parameter] = {
-            name: tensor for name, tensor in [*module.named_parameters(), *module.named_buffers()]
-        }
+        self.tensors: dict[str, Parameter] = {**dict(module.named_parameters()), **dict(module.named_buffers())}
         self.values = {name: tensor.data.copy() for name, tensor in self.tensors.items()}
         self.store = backend.store()
-        self.placed: dict[str, Executor] = {}
+        self.placed: set[str] = set()
         self.packs: dict[str, list[Part]] = {}
+        self.kinds: dict[str, TensorType] = {}
+        self.initial: dict[str, float] = {}
+        self.unsure = False
         self.turns = Turns()
+        self._programs: list[weakref.ref[Program]] = []
 
     @property
     def trainable(self) -> frozenset[str]:
@@ -91,25 +102,79 @@ class State:
         self.counts.setdefault(prefix, 0)
         return prefix
 
-    async def place(self, built: Built) -> None:
+    def check_inputs(self, names: Iterable[str]) -> None:
+        """Raises InputError for an input that has the name of a parameter, or of the row of host numbers."""
+        leaves = set(self.names.values())
+        for name in names:
+            if name in leaves or name == "step":
+                whose = "a parameter or buffer of the model" if name in leaves else "the library's own input"
+                raise InputError(f"the input {name!r} has the name of {whose}; give it another name", call_site())
+
+    def span(self, prefix: str) -> int:
+        """Bytes of an optimizer's arenas. Tensors that have their places already are updated one by one (0)."""
+        packed = any(name.startswith(f"{prefix}.") for name in self.packs)
+        return self.backend.limits.binding_size if packed or not self.placed else 0
+
+    async def place(self, graph: Graph) -> None:
         """Gives the program's new parameters and buffers on the device their values."""
-        roles: dict[str, Any] = {**built.graph.names_by_role("param"), **built.graph.names_by_role("state")}
-        new = [name for name in roles if name not in self.placed]
-        built.executor.upload({name: self.values[name] for name in new if name in self.values})
-        self.placed.update(dict.fromkeys(new, built.executor))
-        self.packs.update({name: _parts(built.graph, name) for name in built.graph.packs})
+        leaves = {**graph.names_by_role("param"), **graph.names_by_role("state")}
+        new = leaves.keys() - self.placed
+        self.backend.write(self.store, {name: self.values[name] for name in new if name in self.values})
+        self.placed |= new
+        self.packs.update({name: _parts(graph, name) for name in graph.packs})
+        for name in new - self.values.keys():
+            type_ = graph.type(leaves[name])
+            shapes = {p.name: p.shape for p in self.packs[name]} if name in self.packs else {name: type_.shape}
+            self.kinds |= {part: TensorType(shape, type_.dtype) for part, shape in shapes.items()}
+            self.initial.update(dict.fromkeys(shapes, graph.node(leaves[name]).attrs["initial"]))
+
+    def check_packs(self, graph: Graph, prefix: str) -> None:
+        """Raises InputError where an optimizer's state lies otherwise than an earlier program has laid it out."""
+        if not any(name.startswith(f"{prefix}.") for name in self.packs):
+            return
+        given = {name: _parts(graph, name) for name in graph.packs}
+        if given != {name: parts_ for name, parts_ in self.packs.items() if name.startswith(f"{prefix}.")}:
+            raise InputError(
+                "this loss trains other parameters, or meets them in another order, than the loss that the "
+                "optimizer was first compiled with; give it an optimizer of its own",
+                call_site(),
+            )
+
+    def enroll(self, program: Program) -> None:
+        """Has a program built again where `move` goes."""
+        self._programs.append(weakref.ref(program))
+
+    async def move(self, backend: Backend) -> None:
+        """Goes to another device, with the values of the last upload; the caller holds the turn."""
+        self.backend, self.store = backend, backend.store()
+        self.placed, self.packs = set(), {}
+        for ref in self._programs:
+            if (program := ref()) is not None:
+                await program.build()
+
+    @contextmanager
+    def running(self, counted: bool = True) -> Iterator[None]:
+        """Around a run on the device, which counts as a call unless its inputs were refused."""
+        self.calls += counted
+        try:
+            yield
+        except InputError:
+            self.calls -= counted
+            raise
+        except BaseException:
+            self.unsure = True  # the step may have been made: the device knows
+            raise
 
     def row(self, graph: Graph) -> np.ndarray:
         """A row of host numbers for `graph`'s steps, with the seed in it."""
         row = np.zeros(STEP_SLOTS, np.uint32)
-        row[0] = self.seed
+        row[0] = self.seed % 2**32
         return row
 
     async def download(self) -> dict[str, np.ndarray]:
         """Every parameter, buffer and optimizer state by name, one array a parameter."""
         found = {name: array.copy() for name, array in self.values.items()}
-        for executor, names in self._by_executor().items():
-            found.update(await executor.download(names))
+        found.update(await self.backend.read(self.store, sorted(self.placed)))
         for name in self.packs:
             flat = found.pop(name)
             found.update({p.name: flat[p.place].reshape(p.shape).copy() for p in self.packs[name]})
@@ -119,8 +184,7 @@ class State:
         """Overwrites parameters, buffers and optimizer state by name."""
         self.values.update({name: array.copy() for name, array in arrays.items() if name in self.values})
         arrays = {**arrays, **await self._packed(arrays)}
-        for executor, names in self._by_executor().items():
-            executor.upload({name: arrays[name] for name in names if name in arrays})
+        self.backend.write(self.store, {name: array for name, array in arrays.items() if name in self.placed})
 
     async def _packed(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The packed states of which `arrays` has a part, with those parts replaced."""
@@ -128,24 +192,18 @@ class State:
         for name, parts_ in self.packs.items():
             given = [p for p in parts_ if p.name in arrays]
             if given:
-                flat = (await self.placed[name].download([name]))[name]
+                flat = (await self.backend.read(self.store, [name]))[name]
                 for part in given:
                     flat[part.place] = arrays[part.name].reshape(-1)
                 found[name] = flat
         return found
 
-    def _by_executor(self) -> dict[Executor, list[str]]:
-        groups: dict[Executor, list[str]] = {}
-        for name, executor in self.placed.items():
-            groups.setdefault(executor, []).append(name)
-        return groups
-
     async def recount(self) -> None:
         """Reads the numbers of steps back from the device."""
-        for prefix in self.counts:
-            name = steps_name(prefix)
-            if name in self.placed:
-                self.counts[prefix] = int((await self.placed[name].download([name]))[name])
+        names = {prefix: steps_name(prefix) for prefix in self.counts if steps_name(prefix) in self.placed}
+        found = await self.backend.read(self.store, list(names.values()))
+        self.counts.update({prefix: int(found[name]) for prefix, name in names.items()})
+        self.unsure = False
 
     async def state_dict(self) -> dict[str, Any]:
         """All that an exact resume needs, as host arrays.
@@ -174,31 +232,36 @@ class State:
         Raises:
             CheckpointError: lists what is missing, unexpected or misshapen.
         """
-        parts = state_dict if "model" in state_dict else {"model": state_dict}
-        model = match_module(self.module, parts["model"], strict)
-        optimizer: dict[str, np.ndarray] = {}
-        if "optimizer" in parts:
-            async with self.turns:
-                present = await self.download()
-            kinds = {n: TensorType(a.shape, _dtype(a)) for n, a in present.items() if n not in self.values}
-            optimizer = match_state(kinds, parts["optimizer"], strict).arrays
-        numbers = {key: _whole(key, parts[key]) for key in ("calls", "seed") if key in parts}
         async with self.turns:
-            self.calls = numbers.get("calls", self.calls)
-            self.seed = numbers.get("seed", self.seed)
-            await self.upload({**model.arrays, **optimizer})
-            await self.recount()
+            return await self.load(state_dict, strict)
+
+    async def load(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
+        """As `load_state_dict`, for a caller who holds the turn."""
+        if not isinstance(state_dict, Mapping):
+            raise CheckpointError(f"a state dict maps names to arrays, got {type(state_dict).__name__}")
+        whole = isinstance(state_dict.get("model"), Mapping)
+        parts = state_dict if whole else {"model": state_dict}
+        problems: list[str] = []
+        model = _attempt(problems, lambda: match_module(self.module, parts["model"], strict))
+        optimizer = _attempt(problems, lambda: match_state(self.kinds, parts.get("optimizer", {}), strict and whole))
+        given = [key for key in ("calls", "seed") if key in parts]
+        numbers = _attempt(problems, lambda: {key: _whole(key, parts[key]) for key in given})
+        if model is None or optimizer is None or numbers is None:
+            raise CheckpointError("\n".join(problems))
+        await self.upload({**model.arrays, **optimizer.arrays})
+        self.calls = numbers.get("calls", self.calls)
+        self.seed = numbers.get("seed", self.seed)
+        await self.recount()
         return model.keys
 
     async def reset(self) -> None:
-        """Back to the module's initial values: optimizer state zero, no steps, the seed as it was."""
+        """Back to the module's initial values: optimizer state as it began, no steps, the seed as it was."""
+        start = {name: tensor.data for name, tensor in self.tensors.items()}
+        for name, kind in self.kinds.items():
+            start[name] = np.full(kind.shape, self.initial[name], kind.dtype.numpy)
         async with self.turns:
-            arrays = await self.download()
-            for name, array in arrays.items():
-                tensor = self.tensors.get(name)
-                array[...] = 0 if tensor is None else tensor.data
+            await self.upload(start)
             self.calls = 0
-            await self.upload(arrays)
             await self.recount()
 
 
@@ -210,10 +273,14 @@ class Turns:
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._holder: asyncio.Task[Any] | None = None
 
     async def __aenter__(self) -> None:
-        if self._lock.locked() and self._holder is not None and self._holder.done():
+        if self._loop is not (loop := asyncio.get_running_loop()):
+            # each asyncio.run has a loop of its own, and with the last one its tasks have ended
+            self._loop, self._lock = loop, asyncio.Lock()
+        elif self._lock.locked() and self._holder is not None and self._holder.done():
             self._lock.release()
         await self._lock.acquire()
         self._holder = asyncio.current_task()
@@ -236,16 +303,19 @@ def _parts(graph: Graph, name: str) -> list[Part]:
     return found
 
 
-def _dtype(array: np.ndarray) -> Any:
-    from tensorgrad.dtypes import from_numpy
-
-    return from_numpy(array.dtype)
+def _attempt(problems: list[str], check: Callable[[], T]) -> T | None:
+    """The check's result, or None with its complaint added to the problems, so that all are reported together."""
+    try:
+        return check()
+    except CheckpointError as error:
+        problems.append(str(error))
+        return None
 
 
 def _whole(key: str, value: Any) -> int:
     try:
         number = int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise CheckpointError(f"{key!r} of the state dict must be a whole number, got {value!r}") from None
     if number < 0:
         raise CheckpointError(f"{key!r} of the state dict must not be negative, got {number}")

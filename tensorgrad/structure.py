@@ -7,7 +7,7 @@ given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,13 +32,18 @@ class Structure:
     """
 
     def __init__(self, specs: Any) -> None:
-        if not isinstance(specs, Mapping | tuple | list):
+        if not is_nest(specs):
             raise InputError(
                 f"inputs are a mapping or a tuple of specs, such as {{'x': tg.f32[64, 784]}}, got {specs!r}",
                 call_site(),
             )
         self.specs = specs
-        self.leaves: dict[str, Spec] = dict(_flatten(specs, _spec))
+        leaves = list(_flatten(specs))
+        self.leaves: dict[str, Spec] = dict(leaves)
+        if len(self.leaves) < len(leaves):
+            names = [name for name, _ in leaves]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(f"two inputs are named {twice!r}", call_site())
 
     @property
     def is_concrete(self) -> bool:
@@ -61,11 +66,16 @@ class Structure:
         """
         if args and kwargs:
             raise InputError("give a step one structure, or its parts as keywords, not both", call_site())
-        given: Any = kwargs
-        if args:
-            whole = len(args) == 1 and (isinstance(self.specs, Mapping) or isinstance(args[0], tuple | list))
-            given = args[0] if whole else args
+        given: Any = args if args or not (kwargs or isinstance(self.specs, Mapping)) else kwargs
+        if len(args) == 1 and self._is_whole(args[0]):
+            given = args[0]
         return dict(_match(self.specs, given, ""))
+
+    def _is_whole(self, given: Any) -> bool:
+        """Whether the only argument stands for the structure, not for its only part."""
+        if isinstance(self.specs, Mapping):
+            return True
+        return isinstance(given, tuple | list) and (len(self.specs) != 1 or len(given) == 1)
 
     def shapes(self, values: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
         """The shapes of the leaves' values, which must fit the specs; open sizes take any.
@@ -82,39 +92,45 @@ class Structure:
         return Structure(_build(self.specs, "", named))
 
 
-def _spec(name: str, leaf: Any) -> Spec:
-    if not isinstance(leaf, Spec):
-        raise InputError(f"input {name!r} must be a spec such as tg.f32[64, 784], got {leaf!r}", call_site())
-    return leaf
+def is_nest(value: Any) -> bool:
+    """Whether it has parts: a mapping, tuple (named or not) or list."""
+    return isinstance(value, Mapping | tuple | list)
 
 
-def _children(nest: Any) -> Iterator[tuple[str, Any]]:
+def parts(nest: Any) -> Iterator[tuple[str, Any]]:
+    """The parts of a nest with their keys or positions."""
     items = nest.items() if isinstance(nest, Mapping) else enumerate(nest)
     return ((str(key), child) for key, child in items)
 
 
-def _flatten(nest: Any, leaf: Callable[[str, Any], Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, child in _children(nest):
+def rebuild(nest: Any, children: Iterable[Any]) -> Any:
+    """A nest of the same form with other parts."""
+    if isinstance(nest, Mapping):
+        return dict(zip(nest, children, strict=True))
+    return type(nest)(*children) if hasattr(nest, "_fields") else type(nest)(children)
+
+
+def _flatten(nest: Any, prefix: str = "") -> Iterator[tuple[str, Spec]]:
+    for key, child in parts(nest):
         name = f"{prefix}{key}"
-        if isinstance(child, Mapping | tuple | list):
-            yield from _flatten(child, leaf, f"{name}.")
+        if is_nest(child):
+            yield from _flatten(child, f"{name}.")
+        elif isinstance(child, Spec):
+            yield name, child
         else:
-            yield name, leaf(name, child)
+            raise InputError(f"input {name!r} must be a spec such as tg.f32[64, 784], got {child!r}", call_site())
 
 
 def _build(nest: Any, prefix: str, values: Mapping[str, Any]) -> Any:
-    def one(key: str, child: Any) -> Any:
-        name = f"{prefix}{key}"
-        return _build(child, f"{name}.", values) if isinstance(child, Mapping | tuple | list) else values[name]
+    def one(name: str, child: Any) -> Any:
+        return _build(child, f"{name}.", values) if is_nest(child) else values[name]
 
-    if isinstance(nest, Mapping):
-        return {key: one(str(key), child) for key, child in nest.items()}
-    return type(nest)(one(key, child) for key, child in _children(nest))
+    return rebuild(nest, (one(f"{prefix}{key}", child) for key, child in parts(nest)))
 
 
 def _match(nest: Any, given: Any, prefix: str) -> Iterator[tuple[str, Any]]:
     where = f"input {prefix[:-1]!r}" if prefix else "the inputs"
-    expected = [key for key, _ in _children(nest)]
+    expected = [key for key, _ in parts(nest)]
     if isinstance(nest, Mapping):
         if not isinstance(given, Mapping):
             raise InputError(f"{where}: expected a mapping with {expected}, got {type(given).__name__}")
@@ -122,14 +138,14 @@ def _match(nest: Any, given: Any, prefix: str) -> Iterator[tuple[str, Any]]:
     else:
         if isinstance(given, Mapping) or not isinstance(given, tuple | list):
             raise InputError(f"{where}: expected {len(expected)} parts, got {type(given).__name__}")
-        have = dict(_children(given))
+        have = dict(parts(given))
     if set(have) != set(expected):
         missing, extra = sorted(set(expected) - set(have)), sorted(set(have) - set(expected))
-        parts = [f"missing {missing}"] * bool(missing) + [f"unknown {extra}"] * bool(extra)
-        raise InputError(f"{where}: {' and '.join(parts)}; expected {expected}")
-    for key, child in _children(nest):
+        problems = [f"missing {missing}"] * bool(missing) + [f"unknown {extra}"] * bool(extra)
+        raise InputError(f"{where}: {' and '.join(problems)}; expected {expected}")
+    for key, child in parts(nest):
         name = f"{prefix}{key}"
-        if isinstance(child, Mapping | tuple | list):
+        if is_nest(child):
             yield from _match(child, have[key], f"{name}.")
         else:
             yield name, have[key]

@@ -222,7 +222,7 @@ class Tensor:
 
     def transpose(self, *axes: int) -> Tensor:
         """Two axes: PyTorch's swap; none or all of them: NumPy's permutation."""
-        if len(axes) == 2 and self.ndim != 2:
+        if len(axes) == 2:
             return ops.swapaxes(self, *axes)
         return ops.permute(self, *(axes or reversed(range(self.ndim))))
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import functools
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tensorgrad.autodiff import append_grad
-from tensorgrad.backend import Built, open_backend
+from tensorgrad.backend import Backend, Built, open_backend
 from tensorgrad.callsite import call_site
 from tensorgrad.dtypes import DType
 from tensorgrad.errors import InputError, ShapeError, TraceError
@@ -23,6 +23,7 @@ from tensorgrad.graph import Graph
 from tensorgrad.ops.core import host_array
 from tensorgrad.passes import optimize
 from tensorgrad.predict import CACHED, collect, fill
+from tensorgrad.structure import is_nest, parts, rebuild
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import STEP_SLOTS, is_tracing, tensor_input, trace_into
 
@@ -115,19 +116,16 @@ def _tensors(nest: Any) -> list[Tensor]:
         if not nest.dtype.is_float:
             raise InputError(f"gradients are of floats; this argument is {nest.type}", call_site())
         return [nest]
-    if isinstance(nest, Mapping):
-        return [t for child in nest.values() for t in _tensors(child)]
-    if isinstance(nest, tuple | list):
-        return [t for child in nest for t in _tensors(child)]
-    raise InputError(f"a differentiated argument must be of arrays, got {type(nest).__name__}", call_site())
+    if is_nest(nest):
+        return [t for _, child in parts(nest) for t in _tensors(child)]
+    hint = f"; {nest!r} is static, write {float(nest)!r}" if type(nest) in (int, bool) else ""
+    raise InputError(f"a differentiated argument must be of arrays, got {type(nest).__name__}{hint}", call_site())
 
 
-def _refill(nest: Any, parts: Any) -> Any:
+def _refill(nest: Any, tensors: Iterator[Tensor]) -> Any:
     if isinstance(nest, Tensor):
-        return next(parts)
-    if isinstance(nest, Mapping):
-        return {key: _refill(child, parts) for key, child in nest.items()}
-    return type(nest)(_refill(child, parts) for child in nest)
+        return next(tensors)
+    return rebuild(nest, (_refill(child, tensors) for _, child in parts(nest)))
 
 
 class _Program(NamedTuple):
@@ -147,28 +145,38 @@ class _Compiled:
     def __init__(self, fn: Callable[..., Any], device: Any, seed: int) -> None:
         self.fn, self.device, self.seed = fn, device, seed
         self.calls = 0
+        self.backend: Backend | None = None
         self.programs: OrderedDict[Any, _Program] = OrderedDict()
 
     async def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         arrays: dict[str, np.ndarray] = {}
         form = _form([*args], arrays, "arg"), _form(kwargs, arrays, "kwarg")
         types = {name: (array.shape, host_array(array)[1]) for name, array in arrays.items()}
-        backend = await open_backend(self.device)
-        key = (repr(form), tuple(types.items()), id(backend))
+        backend = await self._open()
+        key = (repr(form), tuple(types.items()))
         program = self.programs.get(key)
         if program is None:
             program = self.programs[key] = await self._build(backend, form, types)
             if len(self.programs) > CACHED:
                 self.programs.popitem(last=False)[1].built.executor.destroy()
         self.programs.move_to_end(key)
-        inputs: dict[str, Any] = {name: arrays[name] for name in program.built.graph.names_by_role("input") if name in arrays}
-        if "step" in program.built.graph.leaves:
+        leaves = program.built.graph.leaves  # an argument without effect has none
+        inputs: dict[str, Any] = {name: array for name, array in arrays.items() if name in leaves}
+        if "step" in leaves:
             inputs["step"] = np.zeros(STEP_SLOTS, np.uint32)
             inputs["step"][:2] = self.seed % 2**32, self.calls % 2**32
         self.calls += 1
         return fill(program.form, await program.built.executor.run(inputs))
 
-    async def _build(self, backend: Any, form: Any, types: dict[str, tuple[tuple[int, ...], DType]]) -> _Program:
+    async def _open(self) -> Backend:
+        """The device; after it was lost, a new one."""
+        if self.backend is None or self.backend.lost is not None:
+            self.backend = await open_backend(self.device)
+            while self.programs:
+                self.programs.popitem()[1].built.executor.destroy()
+        return self.backend
+
+    async def _build(self, backend: Backend, form: Any, types: dict[str, tuple[tuple[int, ...], DType]]) -> _Program:
         graph = Graph()
 
         def run() -> Any:
@@ -179,7 +187,7 @@ class _Compiled:
         outputs = trace_into(graph, run)
         if graph.updates:
             name = graph.leaf_name(next(iter(graph.updates)))
-            raise TraceError(f"{name!r} is updated in a jitted function, which keeps no state; use tg.compile", call_site())
+            raise TraceError(f"a jitted function keeps no state, but updates {name!r}; use tg.compile", call_site())
         graph.outputs.extend(outputs.values.values())
         graph = optimize(graph, many_cores=not backend.limits.software)
         named = dict(zip(outputs.values, graph.outputs, strict=True))
@@ -190,10 +198,8 @@ def _form(value: Any, arrays: dict[str, np.ndarray], path: str) -> Any:
     """The arguments with arrays replaced by names; floats are arrays, so that a new number compiles nothing."""
     if value is None or isinstance(value, str | bool | int):
         return value
-    if isinstance(value, Mapping):
-        return {key: _form(child, arrays, f"{path}.{key}") for key, child in value.items()}
-    if isinstance(value, tuple | list) and not _is_numeric(value):
-        return type(value)(_form(child, arrays, f"{path}.{i}") for i, child in enumerate(value))
+    if is_nest(value) and not _is_numeric(value):
+        return rebuild(value, (_form(child, arrays, f"{path}.{key}") for key, child in parts(value)))
     if callable(value) and not hasattr(value, "__array__"):
         raise InputError(f"a jitted function takes arrays and static values, got {type(value).__name__}", call_site())
     arrays[path], _ = host_array(value)
@@ -210,8 +216,6 @@ def _is_numeric(value: Any) -> bool:
 def _call_form(form: Any, leaves: Mapping[str, Tensor]) -> Any:
     if isinstance(form, _Leaf):
         return leaves[form.name]
-    if isinstance(form, Mapping):
-        return {key: _call_form(child, leaves) for key, child in form.items()}
-    if isinstance(form, tuple | list):
-        return type(form)(_call_form(child, leaves) for child in form)
+    if is_nest(form):
+        return rebuild(form, (_call_form(child, leaves) for _, child in parts(form)))
     return form

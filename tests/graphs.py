@@ -86,7 +86,7 @@ class Builder:
             return ops.mean(x, self.axis(x), keepdims=True)
         small = self.pick()
         if small.size and x.ndim:
-            return ops.reshape(small, -1)[: int(1)] if choice < 0.85 else self.fitted(small, x)
+            return ops.reshape(small, -1)[:1] if choice < 0.85 else self.fitted(small, x)
         return ops.mean(x) if x.size else x
 
     def fitted(self, small: Tensor, x: Tensor) -> Tensor:

@@ -45,7 +45,9 @@ class Program:
         return {str(n): value for n, value in enumerate(self.graph.outputs)}
 
 
-def program(fn: Callable[..., Any], inputs: Sequence[np.ndarray], states: Mapping[str, np.ndarray] | None = None) -> Program:
+def program(
+    fn: Callable[..., Any], inputs: Sequence[np.ndarray], states: Mapping[str, np.ndarray] | None = None
+) -> Program:
     """Traces `fn` on tensors of the inputs' shapes; it returns a tensor or a list of them."""
 
     def traced() -> list[Tensor]:

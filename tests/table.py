@@ -207,9 +207,7 @@ def elementwise(
 
 def listed(op: str, tolerance: Tolerance, *cases: Case) -> Row:
     """A row of cases that are given one by one; their names get the operation in front."""
-    named = (
-        Case(f"{op}: {c.name}", c.fn, c.inputs, c.formula, c.grads, c.smooth, c.long) for c in cases
-    )
+    named = (Case(f"{op}: {c.name}", c.fn, c.inputs, c.formula, c.grads, c.smooth, c.long) for c in cases)
     return Row(op, tolerance, tuple(named))
 
 

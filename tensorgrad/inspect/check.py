@@ -170,7 +170,7 @@ class Checker:
         lines = [
             f"kernel {view.index} of {len(self.views)} is the first that differs from the reference: {view.name}",
             f"  {describe(self.lowered, d.value)}, stored in {self.lowered.name(d.value)}:",
-            f"  element {place or 'of the scalar'} is {d.got!r}, expected {d.expected!r}{allowed}; "
+            f"  element {place or 'of the scalar'} is {_number(d.got)}, expected {_number(d.expected)}{allowed}; "
             f"{d.count:,} of {counted(d.size, 'element')} differ",
             "  formula",
             *(f"    {line}" for line in view.formula.splitlines()),
@@ -200,6 +200,10 @@ class Checker:
         else:
             fault = "its formula, evaluated without the GPU, differs too: the fault is in lowering or fusion"
         return f"{fault}; print(train.kernels[{view.index}]) shows both"
+
+
+def _number(number: float) -> str:
+    return f"{number:.8g}" if isinstance(number, float) else str(number)
 
 
 async def _on_device(runtime: Runtime, checker: Checker, state: Arrays, given: Arrays) -> None:

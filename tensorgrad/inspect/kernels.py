@@ -202,5 +202,5 @@ class Kernels(Sequence[KernelView]):
         return f"<{counted(len(self), 'kernel')}; print them for a table, or one of them for all of it>"
 
     def _repr_html_(self) -> str:
-        rows = [(r[0], details(str(r[1]), str(k)), *r[2:]) for r, k in zip(self._rows(), self, strict=True)]
+        rows = [(r[0], details(str(r[1]), k.show(wgsl=False)), *r[2:]) for r, k in zip(self._rows(), self, strict=True)]
         return html_table(self._HEADER, rows, "; ".join(filter(None, (self._total(), self.note))))

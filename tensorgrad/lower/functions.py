@@ -13,7 +13,6 @@ NaN is found by its bits.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from tensorgrad.dtypes import DType, bool_, f16, f32, i32, u32
@@ -57,9 +56,14 @@ def _sign(x: Scalar) -> Scalar:
     return select(x > 0.0, 1.0, select(x < 0.0, -1.0, x))
 
 
-def _times_zero(x: Scalar) -> Scalar:
-    """0 * x: NaN where x is infinite or NaN, which compilers that fold the product forget."""
-    return select(isfinite(x), (bits(x) & SIGN).bitcast(f32), NAN)
+def _zero_product(a: Scalar, b: Scalar) -> Scalar:
+    """a * b where one is 0: NaN where the other is infinite or NaN, which compilers that fold the product forget."""
+    return select(isfinite(a) & isfinite(b), ((bits(a) ^ bits(b)) & SIGN).bitcast(f32), NAN)
+
+
+def _zero_quotient(a: Scalar, b: Scalar) -> Scalar:
+    """a / b where a is 0: NaN where b is 0 or NaN."""
+    return select(isnan(b) | b.equals(0.0), NAN, ((bits(a) ^ bits(b)) & SIGN).bitcast(f32))
 
 
 def _product_rest(a: Scalar, q: Scalar, b: Scalar) -> Scalar:
@@ -157,7 +161,8 @@ def _define_all() -> None:
     _define("sin", f32, lambda x: transcendental.sin_of(x, 0), "x")
     _define("cos", f32, lambda x: transcendental.sin_of(x, 1), "x")
     _define("sign_f32", f32, _sign, "x")
-    _define("times_zero", f32, _times_zero, "x")
+    _define("zero_product", f32, _zero_product, "a", "b")
+    _define("zero_quotient", f32, _zero_quotient, "a", "b")
     _define("isnan", bool_, isnan, "x", of=f32)
     _define("isfinite", bool_, isfinite, "x", of=f32)
     _define("pow", f32, transcendental.pow, "a", "b")
@@ -186,7 +191,9 @@ def expand(e: Expr) -> Expr | None:
     if e.op == "cast":
         function = FUNCTIONS.get(f"cast_{e.dtype}") if dtype.is_float else None
     elif e.op == "mul" and dtype.is_float and any(_is_zero(a) for a in e.args):
-        return _zero_product(*e.args)
+        function = FUNCTIONS["zero_product"]
+    elif e.op == "div" and dtype.is_float and _is_zero(e.args[0]):
+        function = FUNCTIONS["zero_quotient"]
     else:
         function = FUNCTIONS.get(e.op) or FUNCTIONS.get(f"{e.op}_{f32 if dtype is f16 else dtype}")
     if function is None or (e.op in ("shl", "shr") and _shift_is_safe(e.args[1])):
@@ -199,13 +206,6 @@ def expand(e: Expr) -> Expr | None:
 
 def _is_zero(e: Expr) -> bool:
     return e.op == "const" and e.data == 0
-
-
-def _zero_product(a: Expr, b: Expr) -> Expr:
-    zero, x = (a, b) if _is_zero(a) else (b, a)
-    wide = x if x.dtype is f32 else expr("cast", (x,), f32)
-    product = call(FUNCTIONS["times_zero"], wide if math.copysign(1, zero.data) > 0 else expr("neg", (wide,), f32))
-    return product if x.dtype is f32 else expr("cast", (product,), x.dtype)
 
 
 def _shift_is_safe(places: Expr) -> bool:

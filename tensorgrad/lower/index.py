@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, Union
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from tensorgrad.lower.expr import Expr
@@ -63,7 +63,7 @@ class Remainder(NamedTuple):
     sign: str = "%"
 
 
-Atom = Union[Digit, Dynamic, Quotient, Remainder]
+Atom = Digit | Dynamic | Quotient | Remainder
 Indices = tuple["Index", ...]
 
 
@@ -217,9 +217,7 @@ def substitute(index: Index, values: Callable[[Digit], Index | None], expr: Call
     return make(terms, const) if changed else index
 
 
-def _substituted(
-    atom: Atom, values: Callable[[Digit], Index | None], expr: Callable[[Expr], Expr]
-) -> Index | None:
+def _substituted(atom: Atom, values: Callable[[Digit], Index | None], expr: Callable[[Expr], Expr]) -> Index | None:
     """What an atom becomes; None if it stays."""
     if isinstance(atom, Digit):
         return values(atom)

@@ -61,8 +61,8 @@ def _simplify(graph: Graph, node: Node) -> Value | None:
 
 def _fold(graph: Graph, node: Node, numbers: list[Any]) -> Value:
     types = [graph.type(v) for v in node.inputs]
-    arrays = [np.asarray(n, dtype=t.dtype.numpy) for n, t in zip(numbers, types, strict=True)]
     with np.errstate(all="ignore"):
+        arrays = [np.asarray(n, dtype=t.dtype.numpy) for n, t in zip(numbers, types, strict=True)]
         result = np.asarray(REGISTRY[node.op].eval(np, *arrays, **node.attrs)).astype(node.type.dtype.numpy)
     return constant(graph, result.item(), node.type, node)
 

@@ -15,7 +15,7 @@ from tensorgrad.graph import Graph, Node, TensorType, Value
 from tensorgrad.passes.rewrite import rewrite
 from tensorgrad.primitive import REGISTRY
 
-BLOCKS = 256
+BLOCKS = 1024
 """Blocks of a matmul's result that keep a large GPU busy."""
 
 BLOCK = 64 * 64
@@ -24,8 +24,11 @@ BLOCK = 64 * 64
 THREADS = 1 << 17
 """Invocations that keep a large GPU busy."""
 
-SHORTEST = 256
-"""A matmul's inner size, and half a sum's length, are not cut below this."""
+SHORTEST_INNER = 1024
+"""A matmul's inner size is not cut below this: adding up the parts is a dispatch of its own."""
+
+SHORTEST_SUM = 128
+"""Nor the length of a sum below this, and one of less than 16 times as much is left whole."""
 
 
 def split(graph: Graph) -> Graph:
@@ -52,7 +55,7 @@ def _split_matmul(graph: Graph, node: Node) -> Value | None:
     *lead, m, k = graph.type(a).shape
     n = graph.type(b).shape[-1]
     blocks = math.prod(lead) * math.ceil(m * n / BLOCK)
-    parts = _parts(k, BLOCKS // max(blocks, 1), SHORTEST)
+    parts = _parts(k, BLOCKS // max(blocks, 1), SHORTEST_INNER)
     if parts < 2 or blocks == 0:
         return None
     rank, rows = len(lead), (*lead, parts)
@@ -70,8 +73,8 @@ def _split_sum(graph: Graph, node: Node) -> Value | None:
     first, last = axes[0], axes[-1]
     if rows == 0 or last - first + 1 != len(axes) or graph.node(x).op == "matmul":
         return None
-    parts = _parts(length, THREADS // (32 * rows), SHORTEST // 2)
-    if parts < 2 or length < 8 * SHORTEST:
+    parts = _parts(length, THREADS // (8 * rows), SHORTEST_SUM)
+    if parts < 2 or length < 16 * SHORTEST_SUM:
         return None
     cut = _add(graph, node, "reshape", (x,), shape=(*shape[:first], parts, length // parts, *shape[last + 1 :]))
     partial = _add(graph, node, "sum", (cut,), axes=(first + 1,))

@@ -64,9 +64,7 @@ class Body:
         uses_f16: whether the shader must say `enable f16;`.
     """
 
-    def __init__(
-        self, access: Access | None = None, functions: dict[str, str] | None = None, prefix: str = ""
-    ) -> None:
+    def __init__(self, access: Access | None = None, functions: dict[str, str] | None = None, prefix: str = "") -> None:
         self.access = access or _no_access
         self.functions: dict[str, str] = {} if functions is None else functions
         self.uses_f16 = False
@@ -256,9 +254,7 @@ class Body:
             inner.define(parameter, parameter.data)
         result = inner.code(function.body)
         params = ", ".join(f"{p}: {t}" for p, t in function.params)
-        self.functions[name] = (
-            f"fn {name}({params}) -> {function.dtype} {{\n{inner.text()}\n  return {result};\n}}"
-        )
+        self.functions[name] = f"fn {name}({params}) -> {function.dtype} {{\n{inner.text()}\n  return {result};\n}}"
 
     # Indices ----------------------------------------------------------------------------
 

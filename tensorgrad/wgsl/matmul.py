@@ -25,6 +25,7 @@ from tensorgrad.wgsl.matmul_access import affine
 from tensorgrad.wgsl.matmul_direct import operand, products
 from tensorgrad.wgsl.matmul_load import Side, loading
 from tensorgrad.wgsl.matmul_store import Layout, epilogue, lay_out
+from tensorgrad.wgsl.matmul_tiled import multiply, reduce, row_of, storage, sums
 from tensorgrad.wgsl.matmul_tiles import Tile, choose
 from tensorgrad.wgsl.signature import signature
 
@@ -167,12 +168,13 @@ class _Writer:
         left = letter == "a"
         e, axis, extent = (inner.a, inner.m, tile.m) if left else (inner.b, inner.n, tile.n)
         access = affine(e, (inner.batch, axis, inner.k))
-        vectors = access is not None and self.layout[self.place(access.value)].width == 4
+        key = self.place(access.value) if access else None
+        # without inner steps nothing is read
+        vectors = key is not None and key in self.layout and self.layout[key].width == 4
         if tile.k == 0 and left and tile.tm % 4 and access and access.in_fours(axis):
             vectors = False
-        start = 0 if left else tile.k * tile.m // 4
         return Side(
-            letter, e, access, inner.batch, axis, inner.k, extent, tile.k, tile.threads, start, vectors, not left
+            letter, e, access, inner.batch, axis, inner.k, extent, tile.k, tile.threads, False, vectors, not left
         )
 
     def _element(self, side: Side) -> Callable[[str, str, str], str]:
@@ -208,21 +210,27 @@ class _Writer:
 
     def _tiled(self) -> str:
         tile, steps = self.tile, self.inner.k.size
-        lines = [*self._where(), *self._accumulators()]
+        a, b = self._side("a"), self._side("b")
+        lines = [*self._where(), *(f"var {name} = vec4<f32>();" for name in sums(tile))]
         if steps:
-            a, b = self._side("a"), self._side("b")
             left = loading(a, self._read(a), self._element(a))
             right = loading(b, self._read(b), self._element(b))
             fetch, put = left.fetch + right.fetch, left.put + right.put
             lines += [*left.setup, *right.setup, "var k0 = 0u;", *fetch]
             loop = [*put, "workgroupBarrier();", f"k0 += {tile.k}u;"]
             loop += [f"if (k0 < {steps}u) {{", *_indent(fetch), "}"]
-            loop += [*self._multiply(), f"if (k0 >= {steps}u) {{ break; }}", "workgroupBarrier();"]
+            loop += [*multiply(tile, a, b), f"if (k0 >= {steps}u) {{ break; }}", "workgroupBarrier();"]
             lines += ["loop {", *_indent(loop), "}"]
-        lines += self._reduce() if tile.slices > 1 else []
-        lines += self._results()
-        storage = f"var<workgroup> tile: array<vec4<f32>, {tile.storage // 16}>;\n" if steps else ""
-        return self._main(storage, lines)
+        lines += reduce(tile) if tile.slices > 1 else []
+        across = tile.n // tile.tn
+        for i in range(tile.tm):
+            block = []
+            for j in range(tile.tn // 4):
+                block += self._finish_four(f"m{i}", f"b0 / 4u + tx + {j * across}u", f"c{i}_{j}")
+            lines.append(f"let m{i} = a0 + {row_of(tile, a, i)};")
+            guard = self.inner.m.size % tile.m
+            lines += [f"if (m{i} < {self.inner.m.size}u) {{", *_indent(block), "}"] if guard else block
+        return self._main(storage(tile, (a, b)) if steps else "", lines)
 
     def _direct(self) -> str:
         tile, inner = self.tile, self.inner
@@ -288,61 +296,6 @@ class _Writer:
             lines += [f"let ty = lid / {across}u;"]
         return lines
 
-    def _accumulators(self) -> list[str]:
-        return [f"var c{i}_{j} = vec4<f32>();" for i in range(self.tile.tm) for j in range(self.tile.tn // 4)]
-
-    def _multiply(self) -> list[str]:
-        """All products of the tiles in workgroup memory."""
-        tile = self.tile
-        down, across = tile.m // tile.tm, tile.n // tile.tn
-        steps = tile.k // tile.slices
-        first = f"slice * {steps}u + kk" if tile.slices > 1 else "kk"
-        body = []
-        for u in range(UNROLL):
-            at = f"({first} + {u}u)" if u else f"({first})"
-            step = [f"let ka = {at} * {tile.m // 4}u + ty;"]
-            step += [f"let kb = {at} * {tile.n // 4}u + {tile.k * tile.m // 4}u + tx;"]
-            step += [f"let p{g} = tile[ka + {g * down}u];" for g in range(tile.tm // 4)]
-            step += [f"let q{j} = tile[kb + {j * across}u];" for j in range(tile.tn // 4)]
-            step += [
-                f"c{i}_{j} = fma(vec4<f32>(p{i // 4}.{'xyzw'[i % 4]}), q{j}, c{i}_{j});"
-                for i in range(tile.tm)
-                for j in range(tile.tn // 4)
-            ]
-            body += ["{", *_indent(step), "}"] if UNROLL > 1 else step
-        return [f"for (var kk = 0u; kk < {steps}u; kk += {UNROLL}u) {{", *_indent(body), "}"]
-
-    def _reduce(self) -> list[str]:
-        """Adds up the slices' sums, half of them to the other half until one is left."""
-        tile = self.tile
-        group = tile.m * tile.n // (tile.tm * tile.tn)
-        names = [f"c{i}_{j}" for i in range(tile.tm) for j in range(tile.tn // 4)]
-        lines = [f"let own = ty * {tile.n // tile.tn}u + tx;"]
-        half = tile.slices // 2
-        while half:
-            cell = f"({{}}) * {len(names) * group}u + {{}}u + own"
-            sends = [f"tile[{cell.format(f'slice - {half}u', v * group)}] = {n};" for v, n in enumerate(names)]
-            takes = [f"{n} += tile[{cell.format('slice', v * group)}];" for v, n in enumerate(names)]
-            lines += ["workgroupBarrier();", f"if (slice >= {half}u && slice < {2 * half}u) {{", *_indent(sends), "}"]
-            lines += ["workgroupBarrier();", f"if (slice < {half}u) {{", *_indent(takes), "}"]
-            half //= 2
-        return [*lines, "if (slice > 0u) { return; }"]
-
-    def _results(self) -> list[str]:
-        tile, inner = self.tile, self.inner
-        lines = []
-        down, across = tile.m // tile.tm, tile.n // tile.tn
-        for i in range(tile.tm):
-            row = f"a0 + (ty + {i // 4 * down}u) * 4u + {i % 4}u"
-            block = []
-            for j in range(tile.tn // 4):
-                column = f"b0 / 4u + tx + {j * across}u"
-                block += self._finish_four(f"m{i}", column, f"c{i}_{j}")
-            guard = inner.m.size % tile.m
-            lines += [f"let m{i} = {row};"]
-            lines += [f"if (m{i} < {inner.m.size}u) {{", *_indent(block), "}"] if guard else block
-        return lines
-
     def _finish_four(self, row: str, column: str, acc: str) -> list[str]:
         """Hands four sums of a row to `finish`, unless they lie outside."""
         n = self.inner.n.size
@@ -359,9 +312,6 @@ class _Writer:
 
 STRIPE = 8
 """Rows of blocks in a stripe."""
-
-UNROLL = 1
-"""Steps of the inner loop that are written out."""
 
 
 def _indent(lines: list[str]) -> list[str]:

@@ -1,11 +1,12 @@
 """Moving tiles of a matmul's operands from global to workgroup memory.
 
-In workgroup memory a tile is always k-major: for each step k, the `vec4`s along the tile's other
-axis (`m` of the left operand, `n` of the right one; here the `axis`). How a thread gets there
-depends on how the operand lies in memory:
+In workgroup memory a tile is k-major: for each step k, the `vec4`s along the tile's other axis
+(`m` of the left operand, `n` of the right one; here the `axis`). How a thread gets there depends
+on how the operand lies in memory:
 
 - across: four values of the axis are adjacent: a vec4 is copied.
 - along: four values of k are adjacent: four vec4s of four rows are transposed in registers.
+- rows: likewise, but the tile is kept as rows of vec4s of four steps.
 - single: neither; four elements are read one by one.
 
 Reading is split in two, `fetch` into registers and `put` into workgroup memory, so that the next
@@ -34,7 +35,7 @@ class Side:
         extent: values of the axis in a tile.
         steps: values of k in a tile.
         threads: of the workgroup.
-        start: where the side's tile starts in workgroup memory, in vec4s.
+        rows: keep what is adjacent along k in rows rather than transposing it.
         vectors: whether the buffer is an array of vec4.
         last: give the last threads the work if there is less of it than threads.
     """
@@ -48,7 +49,7 @@ class Side:
     extent: int
     steps: int
     threads: int
-    start: int
+    rows: bool
     vectors: bool
     last: bool
 
@@ -58,7 +59,7 @@ class Side:
             if self.access.in_fours(self.axis):
                 return "across"
             if self.access.in_fours(self.k):
-                return "along"
+                return "rows" if self.rows else "along"
         return "single"
 
 
@@ -108,7 +109,6 @@ def _unit(side: Side, out: Loading, unit: int, total: int, read: Read, element: 
     # a thread without work: an index that wrapped below zero is refused by the same comparison
     guards = [f"{x}e{u} < {total}u"] if total % side.threads and first + side.threads > total else []
     out.setup += _place(side, f"{x}e{u}", f"{x}t{u}", f"{x}k{u}")
-    step = 4 if side.mode == "along" else 1
     bounds = [f"k0 + {x}k{u} < {side.k.size}u"] if side.k.size % side.steps else []
     registers = _addresses(side, out, u, read, element)
     condition = " && ".join([*guards, *bounds])
@@ -118,23 +118,27 @@ def _unit(side: Side, out: Loading, unit: int, total: int, read: Read, element: 
         out.fetch += [f"{name} = vec4<f32>();" for name, _ in registers]
     body = [f"{name} = {code};" for name, code in registers]
     out.fetch += [f"if ({condition}) {{", *(f"  {line}" for line in body), "}"] if condition else body
-    cell = f"{side.start}u + {x}k{u} * {side.extent // 4}u + {x}t{u}"
-    if step == 1:
-        puts = [f"tile[{cell}] = {registers[0][0]};"]
-    else:
-        names = [name for name, _ in registers]
+    tile, names = f"tile_{x}", [name for name, _ in registers]
+    if side.mode == "along":
         puts = [
-            f"tile[{cell} + {i * (side.extent // 4)}u] = vec4<f32>({', '.join(f'{n}.{c}' for n in names)});"
+            f"{tile}[{x}k{u} + {i}u][{x}t{u}] = vec4<f32>({', '.join(f'{n}.{c}' for n in names)});"
             for i, c in enumerate("xyzw")
         ]
+    elif side.mode == "rows":
+        # columns 4n, 4n + 1, ... are read by different threads at the same time: they stand far from each other
+        row = f"{x}t{u}" if x == "a" else f"{x}t{u} % 4u * {side.extent // 4}u + {x}t{u} / 4u"
+        puts = [f"{tile}[{row}][{x}k{u} / 4u] = {names[0]};"]
+    else:
+        puts = [f"{tile}[{x}k{u}][{x}t{u}] = {names[0]};"]
     out.put += [f"if ({guards[0]}) {{", *(f"  {line}" for line in puts), "}"] if guards else puts
 
 
 def _place(side: Side, e: str, t: str, k: str) -> list[str]:
     """Which vec4 of the axis (`t`) and which step (`k`) the work item `e` is."""
-    rows = side.extent // 4
+    rows, quarters = side.extent // 4, side.steps // 4
+    if side.mode == "rows":
+        return [f"let {t} = {e} / {quarters}u;", f"let {k} = {e} % {quarters}u * 4u;"]
     if side.mode == "along":
-        quarters = side.steps // 4
         if rows <= 8:
             return [f"let {t} = {e} % {rows}u;", f"let {k} = {e} / {rows}u * 4u;"]
         # eight neighbours write eight adjacent vec4s (no bank conflict); a warp reads whole sectors all the same
@@ -161,35 +165,16 @@ def _addresses(side: Side, out: Loading, u: int, read: Read, element: Element) -
         const, parts = side.access.quarter(side.axis)
         axis = quarter_of(side.axis)
         return [(f"{x}v{u}", read(_address(side, out, f"{x}p{u}", const, parts, axis, f"{x}r{u}", side.k, f"{x}k{u}")))]
-    rows = []
-    for i in range(4):
+    if side.mode == "rows":
+        row = f"{first} + {x}t{u}"
+        out.setup.append(f"let {x}r{u} = {f'min({row}, {size - 1}u)' if clamped else row};")
+        return [(f"{x}v{u}", read(_address_along(side, out, u, f"{x}p{u}", f"{x}r{u}")))]
+    rows = [f"{x}r{u}_{i}" for i in range(4)]
+    for i, name in enumerate(rows):
         row = f"{first} + {x}t{u} * 4u + {i}u"
-        out.setup.append(f"let {x}r{u}_{i} = {f'min({row}, {size - 1}u)' if clamped else row};")
-        rows.append(f"{x}r{u}_{i}")
+        out.setup.append(f"let {name} = {f'min({row}, {size - 1}u)' if clamped else row};")
     if side.mode == "along":
-        assert side.access
-        const, parts = side.access.quarter(side.k)
-        out.setup.append(f"let {x}q{u} = {x}k{u} / 4u;")
-        return [
-            (
-                f"{x}v{u}_{i}",
-                read(
-                    _address(
-                        side,
-                        out,
-                        f"{x}p{u}_{i}",
-                        const,
-                        parts,
-                        side.axis,
-                        row,
-                        quarter_of(side.k),
-                        f"{x}q{u}",
-                        "k0 / 4u",
-                    )
-                ),
-            )
-            for i, row in enumerate(rows)
-        ]
+        return [(f"{x}v{u}_{i}", read(_address_along(side, out, u, f"{x}p{u}_{i}", row))) for i, row in enumerate(rows)]
     if side.access is None:
         values = [element("vb", row, f"k0 + {x}k{u}") for row in rows]
     else:
@@ -199,6 +184,15 @@ def _addresses(side: Side, out: Loading, u: int, read: Read, element: Element) -
             for i, row in enumerate(rows)
         ]
     return [(f"{x}v{u}", f"vec4<f32>({', '.join(values)})")]
+
+
+def _address_along(side: Side, out: Loading, u: int, name: str, row: str) -> str:
+    """The address of the vec4 of four steps in a row."""
+    assert side.access
+    const, parts = side.access.quarter(side.k)
+    return _address(
+        side, out, name, const, parts, side.axis, row, quarter_of(side.k), f"({side.letter}k{u} / 4u)", "k0 / 4u"
+    )
 
 
 def _address(

@@ -45,6 +45,9 @@ class Layout:
     def __getitem__(self, key: Value) -> Buffer:
         return next(b for b in self.buffers if b.key == key)
 
+    def __contains__(self, key: Value) -> bool:
+        return any(b.key == key for b in self.buffers)
+
 
 def lay_out(kernel: Kernel, place: Callable[[Value], Value], vectors: bool = True) -> Layout:
     """Chooses each buffer's declaration.

@@ -91,7 +91,8 @@ def choose(kernel: Kernel, limits: Limits) -> Shape:
     while lanes < most and lanes * 2 <= length and (rows * lanes < ENOUGH or (adjacent and lanes < 32)):
         lanes *= 2
     if not adjacent:
-        lanes = min(lanes, most // 8)
+        # 32 neighbouring rows read whole cache lines together
+        lanes = min(lanes, max(1, most // 32))
     together = max(1, min(most // lanes, 64 if lanes == 1 else most // lanes, rows))
     together = 1 << (together - 1).bit_length() if together & (together - 1) else together
     while together * lanes > most:

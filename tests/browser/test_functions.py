@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from function_cases import CASES, Case, formula, integer_values, special_values
+from function_cases import CASES, A, B, Case, formula, integer_values, special_values
 from tensorgrad.device.base import Bound, Dispatch, Recording, Slice
 from tensorgrad.dtypes import DType, f32, i32, u32
 from tensorgrad.lower.evaluate import evaluate
 from tensorgrad.lower.expr import Expr, call, const, from_index, load
 from tensorgrad.lower.functions import FUNCTIONS
-from tensorgrad.lower.index import Var, of_var
+from tensorgrad.lower.index import Var, dynamic, of_var
 from tensorgrad.wgsl.expression import Body
 from tensorgrad.wgsl.literal import stored_type
 
@@ -80,8 +80,10 @@ async def test_special_values(device_of: Any) -> None:
     wrong = []
     for what, e, var, arrays, expected in special_values():
         got = await run(device, e, var, arrays, f32)
-        for n in np.flatnonzero(~np.isclose(got, expected, rtol=2e-6, atol=1.2e-38, equal_nan=True)):
-            wrong.append(f"{what}({', '.join(str(a[n]) for a in arrays)}) = {got[n]}, not {expected[n]}")
+        wrong += [
+            f"{what}({', '.join(str(a[n]) for a in arrays)}) = {got[n]}, not {expected[n]}"
+            for n in np.flatnonzero(~np.isclose(got, expected, rtol=2e-6, atol=1.2e-38, equal_nan=True))
+        ]
     device.close()
     assert not wrong, "\n".join(wrong)
 
@@ -119,19 +121,11 @@ async def test_constants_that_wgsl_has_no_literal_for(device_of: Any) -> None:
 
 
 async def test_a_load_decides_where_another_reads(device_of: Any) -> None:
-    from tensorgrad.lower.index import dynamic
-
     device = await device_of()
     var = Var("i0", 8)
-    at = load(formula_value(0), of_var(var), u32)
-    e = load(formula_value(1), dynamic(at, 8) * 1, u32)
+    at = load(A, of_var(var), u32)
+    e = load(B, dynamic(at, 8) * 1, u32)
     places = np.array([3, 1, 4, 1, 5, 2, 6, 0], np.uint32)
     stored = np.arange(8, dtype=np.uint32) * 11
     np.testing.assert_array_equal(await run(device, e, var, [places, stored], u32), stored[places])
     device.close()
-
-
-def formula_value(node: int) -> Any:
-    from tensorgrad.graph import Value
-
-    return Value(node)

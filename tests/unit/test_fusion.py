@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,10 @@ import pytest
 from graphs import build
 from programs import assert_close, lowered, on_interpret, on_numpy, program
 from tensorgrad import ops
+from tensorgrad.autodiff import append_grad
+from tensorgrad.device.base import Limits
 from tensorgrad.tensor import Tensor
+from tensorgrad.wgsl.generate import generate
 
 SEEDS = (*range(300), 1912, 2941)
 X = np.random.default_rng(0).normal(size=(4, 4)).astype(np.float32)
@@ -44,3 +48,40 @@ def test_a_reshaped_result_is_read_in_its_own_shape() -> None:
     assert shapes(low) == {"0": (4, 1), "1": (16,), "2": (4, 4), "3": (2, 8), "4": (8, 2)}
     for found, wanted in zip(on_interpret(p, low), on_numpy(p), strict=True):
         assert_close(found, wanted, 1e-6, 1e-6)
+
+
+# Products of 64 and more ---------------------------------------------------------------------------
+
+TRANSPOSED = {
+    "nn": lambda a, b: a @ b,
+    "nt": lambda a, b: a @ b.T,
+    "tn": lambda a, b: a.T @ b,
+    "tt": lambda a, b: a.T @ b.T,
+}
+BLOCKED = re.compile(r"matmul (direct (\d+)x(\d+)|(\d+)x(\d+)x(\d+)(/\d+)?) (nn|nt|tn|tt) ")
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(software=True)], ids=["gpu", "cpu"])
+@pytest.mark.parametrize("size", [(64, 64, 64), (65, 67, 66), (512, 64, 128), (128, 784, 64)])
+@pytest.mark.parametrize("layout", TRANSPOSED)
+def test_large_products_are_register_blocked(layout: str, size: tuple[int, int, int], limits: Limits) -> None:
+    m, n, k = size
+    a = np.zeros((m, k) if layout[0] == "n" else (k, m), np.float32)
+    b = np.zeros((k, n) if layout[1] == "n" else (n, k), np.float32)
+    low = lowered(program(lambda a, b: ops.relu(TRANSPOSED[layout](a, b)), [a, b]))
+    (spec,) = generate(low, limits)
+    found = BLOCKED.match(spec.name)
+    assert found is not None, spec.name
+    assert found[8] == layout
+    slices = int(found[7][1:]) if found[7] else 1
+    assert m * n * slices / spec.threads >= 8, "elements of the result in an invocation's registers"
+
+
+def test_the_gradient_of_a_layer_uses_three_products_without_a_transpose() -> None:
+    def fn(x: Tensor, w: Tensor) -> list[Tensor]:
+        y = ops.tanh(ops.linear(x, w))
+        return [y, *append_grad(ops.sum(y * y), [x, w])]
+
+    low = lowered(program(fn, [np.zeros((96, 64), np.float32), np.zeros((80, 64), np.float32)]))
+    layouts = sorted(found[8] for spec in generate(low, Limits()) if (found := BLOCKED.match(spec.name)))
+    assert layouts == ["nn", "nt", "tn"]

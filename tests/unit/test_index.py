@@ -55,9 +55,7 @@ def axes_of(shape: tuple[int, ...]) -> tuple[tuple[Var, ...], Indices]:
 @pytest.mark.parametrize("shape", [(1,), (7,), (2, 3), (4, 1, 6), (3, 5, 2, 2), (1, 1)])
 def test_ravel_counts_in_row_major_order(shape):
     variables, idx = axes_of(shape)
-    np.testing.assert_array_equal(
-        numbers(ravel(idx, shape), *variables), np.arange(math.prod(shape)).reshape(shape)
-    )
+    np.testing.assert_array_equal(numbers(ravel(idx, shape), *variables), np.arange(math.prod(shape)).reshape(shape))
 
 
 @pytest.mark.parametrize("shape", [(24,), (2, 12), (2, 3, 4), (24, 1), (1, 24), (4, 3, 2), (2, 2, 2, 3)])
@@ -140,9 +138,7 @@ def test_replacing_a_variable_by_a_mixed_radix_number():
     e = load(X, of_var(i).divmod(6)[1] * 2 + of_var(i).divmod(6)[0], f32)
     new = of_var(r) * 4 + of_var(c)
     stored = np.arange(12, dtype=np.float32)
-    got = evaluate(
-        replace_var(e, i, new), {r: np.arange(3)[:, None], c: np.arange(4)[None]}, lambda value: stored
-    )
+    got = evaluate(replace_var(e, i, new), {r: np.arange(3)[:, None], c: np.arange(4)[None]}, lambda value: stored)
     count = np.arange(12).reshape(3, 4)
     np.testing.assert_array_equal(got, stored[count % 6 * 2 + count // 6])
 
@@ -173,9 +169,7 @@ def chain(shape: tuple[int, ...], steps: list[Step]) -> tuple[np.ndarray, np.nda
         rule = REGISTRY[name]
         expected = rule.eval(np, expected, **attrs)
 
-        def at(
-            idx: Indices, rule: Any = rule, below: Operand = operand, attrs: dict[str, Any] = attrs
-        ) -> Expr:
+        def at(idx: Indices, rule: Any = rule, below: Operand = operand, attrs: dict[str, Any] = attrs) -> Expr:
             assert rule.lower is not None
             return rule.lower(idx, below, **attrs)
 

@@ -179,7 +179,7 @@ def test_f16_has_to_be_enabled_and_is_summed_in_f32() -> None:
     case = next(cases.halves((1, 32, 32, 32)))
     text = generate(case.kernel, LARGE, tile=SMALL).wgsl
     assert text.startswith("enable f16;")
-    assert "var<workgroup> tile: array<vec4<f32>" in text
+    assert "var<workgroup> tile_a: array<array<vec4<f32>, 8>, 32>" in text
     assert "var c0_0 = vec4<f32>()" in text
 
 
@@ -236,7 +236,7 @@ def test_a_cpu_gets_kernels_without_barriers() -> None:
 
 def test_tiles_say_what_they_need() -> None:
     tile = Tile(32, 32, 32, 4, 4, slices=4)
-    assert (str(tile), tile.threads, tile.storage) == ("32x32x32/4", 256, 8192)
+    assert (str(tile), tile.threads, tile.storage) == ("32x32x32/4", 256, 16_384)
     assert tile.fits(Limits())
     assert not Tile(128, 128, 32, 8, 8).fits(Limits())
     assert len({str(t) + f"{t.tm}" for t in TILES}) == len(TILES)

@@ -223,7 +223,7 @@ def bound(kernel: Kernel) -> int:
 MANY = [RNG.normal(size=(6, 5)).astype(np.float32) for _ in range(12)]
 
 
-@pytest.mark.parametrize("limit", [4, 8, 10])
+@pytest.mark.parametrize("limit", [7, 8, 10])
 @pytest.mark.parametrize(
     "fn",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from table import Row
 from table_rows import TABLE
 from tensorgrad.lower.compose import LEAVES
 from tensorgrad.passes.simplify import _FOLDABLE
@@ -34,7 +35,7 @@ def test_a_differentiable_row_is_of_a_primitive_with_a_gradient() -> None:
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.cases[0].name.split(":")[0])
-def test_rows_say_why_and_run_the_shapes(row) -> None:  # type: ignore[no-untyped-def]
+def test_rows_say_why_and_run_the_shapes(row: Row) -> None:
     assert row.tolerance.why
     sizes = [max((a.size for a in case.inputs), default=0) for case in row.cases]
     shapes = [a.shape for case in row.cases for a in case.inputs]

@@ -1,4 +1,4 @@
-"""Shape rules: what each gives, and what a wrong call says: the operation, its operands, the rule and the user's line."""
+"""Shape rules: what each gives, and what a wrong call says: operation, operands, the rule and the user's line."""
 
 from __future__ import annotations
 

@@ -11,9 +11,12 @@ from programs import Program, assert_close, lowered, on_interpret, on_numpy, pro
 from table import Case, Row, weighted
 from table_rows import TABLE
 from tensorgrad.autodiff import append_grad
+from tensorgrad.device.base import Limits
 from tensorgrad.dtypes import f32
 from tensorgrad.ops import zeros
+from tensorgrad.plan import MAX_WORKGROUPS
 from tensorgrad.tensor import Tensor
+from tensorgrad.wgsl.generate import generate
 
 ROWS = [pytest.param(row, case, id=case.name) for row in TABLE for case in row.cases]
 DIFFERENTIABLE = [pytest.param(row, case, id=case.name) for row in TABLE for case in row.cases if case.grads]
@@ -46,6 +49,22 @@ def test_values(row: Row, case: Case) -> None:
         assert_close(y, narrow, rtol, atol, "numpy against the formula")
     for fuse in (True, False):
         assert_close(on_interpret(p, lowered(p, fuse))[0], y, rtol, atol, f"interpret with fuse={fuse}")
+
+
+LIMITS = (Limits(), Limits(software=True), Limits(subgroup_size=32))
+
+
+@pytest.mark.parametrize("limits", LIMITS, ids=["plain", "software", "subgroups"])
+def test_every_case_has_kernels_for_every_kind_of_device(limits: Limits) -> None:
+    """Their text; whether it is right, the browser's tests see."""
+    for row in TABLE:
+        for case in row.cases:
+            p = gradients(case) if case.grads else program(case.fn, case.inputs)
+            for spec in generate(lowered(p), limits):
+                assert spec.wgsl.count("@compute") == 1
+                assert spec.workgroup_size <= limits.invocations
+                assert len(spec.bindings) <= limits.storage_buffers
+                assert max(spec.workgroups) <= MAX_WORKGROUPS
 
 
 def gradients(case: Case, order: int = 1) -> Program:

@@ -1,0 +1,537 @@
+"""What a compiled program shows of itself: graph, kernels, memory, profile, check, and the debug levels."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorgrad as tg
+from models import CharGPT, characters, next_token_loss
+from tensorgrad import backend, nn, optim
+from tensorgrad.device import interpret
+from tensorgrad.device.base import Limits
+from tensorgrad.dtypes import from_numpy
+from tensorgrad.graph import Graph, TensorType, Value
+from tensorgrad.inspect import KernelView, reference, show_site, work
+from tensorgrad.inspect.apart import apart
+from tensorgrad.inspect.tables import show_bytes, show_time, table
+from tensorgrad.lower.expr import expr
+from tensorgrad.lower.kernel import Store
+from tensorgrad.lower.lowering import Lowered, lower
+from tensorgrad.passes import optimize
+from tensorgrad.wgsl.generate import generate
+
+SPECS = {"x": tg.f32[8, 20], "y": tg.i32[8]}
+BATCH = {
+    "x": np.random.default_rng(0).normal(size=(8, 20)).astype(np.float32),
+    "y": np.random.default_rng(1).integers(0, 10, 8).astype(np.int32),
+}
+
+
+class MLP(nn.Module):
+    def __init__(self) -> None:
+        nn.init.manual_seed(3)
+        self.hidden = nn.Linear(20, 16)
+        self.out = nn.Linear(16, 10)
+
+    def forward(self, x: tg.Tensor) -> tg.Tensor:
+        hidden = tg.relu(self.hidden(x))  # the hidden layer's line
+        return self.out(hidden)
+
+
+def loss_fn(model: MLP, x: tg.Tensor, y: tg.Tensor) -> tg.Tensor:
+    return tg.cross_entropy(model(x), y)
+
+
+def compiled(device: str = "interpret") -> tg.Train:
+    return asyncio.run(tg.compile(MLP(), loss_fn, optim.AdamW(1e-2), SPECS, device=device, seed=5))
+
+
+def lowered(train: tg.Train) -> Lowered:
+    assert train.built.lowered is not None
+    return train.built.lowered
+
+
+@pytest.fixture(scope="module")
+def train() -> tg.Train:
+    return compiled()
+
+
+# Graphs -------------------------------------------------------------------------------------------
+
+
+def small_graph() -> Graph:
+    def fn() -> tg.Tensor:
+        x = tg.tensor_input("x", (2, 3))
+        count = tg.state_input("count", (), tg.i32)
+        tg.update_state(count, count + 1)
+        tg.capture("doubled", x * 2.0)
+        return x.T.sum(axis=0)
+
+    return optimize(tg.trace(fn))
+
+
+def test_a_graph_prints_aligned_with_the_lines_that_made_it() -> None:
+    lines = str(small_graph()).splitlines()
+    assert lines[0].startswith("%0: f32[2, 3] = input x")
+    equals = {line.index(" = ") for line in lines if " = " in line and line.startswith("%")}
+    assert len(equals) == 1, "the equals signs stand under each other"
+    assert any(line.startswith("%") and "permute(%0, perm=[1, 0])" in line for line in lines)
+    transposed = next(line for line in lines if "permute" in line)
+    assert transposed.endswith("return x.T.sum(axis=0)")
+    assert "# test_inspect.py:" in transposed
+    assert any(line.startswith("return %") for line in lines)
+    assert any(line.startswith("update count <- %") for line in lines)
+    assert any(line.startswith("capture doubled = %") for line in lines)
+
+
+def test_a_graphs_html_is_escaped() -> None:
+    graph = tg.trace(lambda: tg.tensor_input("<x> & y", (1,)) * 2)
+    html = graph._repr_html_()
+    assert "&lt;x&gt; &amp; y" in html
+    assert "<x>" not in html
+
+
+def test_the_operations_of_a_gradient_belong_to_the_line_of_the_forward_pass(train: tg.Train) -> None:
+    weight_gradient = train.graph.node(train.graph.grads["hidden.weight"])
+    products = [n for n in train.graph.nodes if n.op == "matmul" and n.id < weight_gradient.id]
+    assert {n.site.function for n in products if n.site} == {"forward"}
+
+
+# Kernels ------------------------------------------------------------------------------------------
+
+
+def by_write(train: tg.Train, name: str) -> KernelView:
+    return next(k for k in train.kernels if name in k.writes)
+
+
+def test_the_kernels_are_a_sequence_and_a_table(train: tg.Train) -> None:
+    kernels = train.kernels
+    assert len(kernels) == len(lowered(train).kernels) > 5
+    assert [k.index for k in kernels] == list(range(len(kernels)))
+    assert kernels[-1].index == len(kernels) - 1
+    assert [k.index for k in kernels[1:3]] == [1, 2]
+    lines = str(kernels).splitlines()
+    assert lines[0].split()[:2] == ["#", "kernel"]
+    for kernel, line in zip(kernels, lines[1:], strict=False):
+        assert line.split()[0] == str(kernel.index)
+        assert kernel.name in line
+    assert f"{len(kernels)} kernels" in str(kernels)
+
+
+def test_a_kernel_shows_its_formula_source_and_wgsl(train: tg.Train) -> None:
+    kernel = train.kernels[0]
+    assert kernel.template == "matmul"
+    assert kernel.variant.endswith("nt")
+    first, *stores = kernel.formula.splitlines()
+    assert first == "acc[m, n] = sum_k x[k + m*20] * hidden.weight[k + n*20]"
+    assert stores[-1].split(" = ")[1] == "where(acc + hidden.bias[n] <= 0, 0, acc + hidden.bias[n])"
+    text = str(kernel)
+    assert "the hidden layer's line" in text
+    assert "@compute" in text
+    assert kernel.formula.splitlines()[0] in text
+    assert "@compute" not in kernel.show(wgsl=False)
+    assert [b.name for b in kernel.bindings][:2] == ["x", "hidden.weight"]
+    assert {b.access for b in kernel.bindings} == {"read", "write"}
+
+
+def test_a_formula_names_what_occurs_twice(train: tg.Train) -> None:
+    formula = by_write(train, "loss").formula.splitlines()
+    named = [line.split(" = ")[0] for line in formula if line.startswith("v")]
+    assert named == [f"v{i}" for i in range(len(named))]
+    assert named
+    body = "\n".join(formula)
+    for name in named:
+        assert body.count(name) > 2, f"{name} is defined and used once only"
+
+
+def test_a_kernel_says_why_it_is_one(train: tg.Train) -> None:
+    assert "computed as an epilogue" in train.kernels[0].why
+    softmax = next(k for k in train.kernels if "max_k0" in k.formula)
+    assert "within the row" in softmax.why or "within each row" in softmax.why
+    update = train.kernels[-1]
+    assert "in place" in update.why
+    assert [b.access for b in update.bindings].count("read_write") == 3
+    hidden = train.kernels[0].writes[-1]
+    readers = [k.index for k in train.kernels if any(b.name == hidden and b.access == "read" for b in k.bindings)]
+    assert len(readers) == 2
+    assert f"kernels {readers[0]}, {readers[1]} read it" in train.kernels[0].why
+    assert "a matmul reads its operands from memory" in train.kernels[0].why
+
+
+def test_without_fusion_nothing_was_joined() -> None:
+    train = compiled("interpret")
+    low = lower(train.graph, {"loss": train.graph.outputs[0]}, fuse=False)
+    assert not any(k.joined for k in low.kernels)
+    assert any(k.joined for k in lowered(train).kernels)
+
+
+def test_work_and_traffic_are_counted(train: tg.Train) -> None:
+    kernel = train.kernels[0]
+    products, epilogue = 2 * 8 * 16 * 20, 8 * 16 * 3  # an addition, a comparison and a selection each
+    assert kernel.flops == products + epilogue
+    moved = 8 * 20 + 16 * 20 + 16 + len(kernel.writes) * 8 * 16
+    assert kernel.nbytes == 4 * moved
+    total = sum(k.flops for k in train.kernels)
+    assert train.kernels.flops == total
+
+
+def test_a_lookup_reads_only_its_rows() -> None:
+    def fn() -> tg.Tensor:
+        return tg.embedding(tg.tensor_input("table", (1000, 4)), tg.tensor_input("rows", (3,), tg.i32))
+
+    graph = optimize(tg.trace(fn))
+    low = lower(graph, {"0": graph.outputs[0]})
+    assert work.traffic(low, low.kernels[0]) == 4 * (3 + 3 * 4 + 3 * 4)
+
+
+def test_the_sites_of_a_kernel_are_the_lines_that_it_computes(train: tg.Train) -> None:
+    lines = [show_site(site) for site in train.kernels[0].sites]
+    assert len(lines) == 1
+    assert lines[0].endswith("hidden = tg.relu(self.hidden(x))  # the hidden layer's line")
+
+
+def test_html_has_the_kernels_escaped(train: tg.Train) -> None:
+    html = train.kernels._repr_html_()
+    assert html.count("<details>") == len(train.kernels)
+    assert "hidden.bias[n] &lt;= 0" in html
+    assert "http" not in html
+    one = train.kernels[0]._repr_html_()
+    assert train.kernels[0].name in one
+    assert "var&lt;storage" in one
+    assert "var<storage" not in one
+    assert "<table>" in train.memory._repr_html_()
+
+
+def test_the_numpy_device_shows_what_a_gpu_would_run(train: tg.Train) -> None:
+    on_numpy = compiled("numpy")
+    assert [k.formula for k in on_numpy.kernels] == [k.formula for k in train.kernels]
+    assert "numpy device" in str(on_numpy.kernels)
+
+
+# Memory -------------------------------------------------------------------------------------------
+
+
+def test_memory_adds_up(train: tg.Train) -> None:
+    memory, plan = train.memory, lowered(train).memory.plan
+    assert memory.total == plan.nbytes
+    assert memory.by_kind["param"] == (4, 4 * (20 * 16 + 16 + 16 * 10 + 10))
+    assert memory.by_kind["output"] == (1, 4)
+    pool = [b for b in plan.buffers if b.kind == "temp" and b.arena is None]
+    assert memory.pool == sum(b.nbytes for b in pool)
+    assert memory.peak[0] <= memory.pool <= memory.unpooled
+    text = str(memory)
+    for buffer in pool:
+        assert buffer.name in text
+    assert "optim.pack0.param" in text
+    assert memory.arenas == plan.arenas
+
+
+def test_lifetimes_in_one_buffer_do_not_overlap() -> None:
+    model = CharGPT(layers=1, width=32, heads=2, context=16, vocabulary=20)
+    specs = {"x": tg.i32[2, 16], "y": tg.i32[2, 16]}
+    memory = asyncio.run(tg.compile(model, next_token_loss, optim.AdamW(), specs, device="interpret")).memory
+    assert any(len(buffer.values) > 1 for buffer in memory.pooled), "nothing is shared"
+    for buffer in memory.pooled:
+        for before, after in zip(buffer.values, buffer.values[1:], strict=False):
+            assert before.last < after.first, f"{buffer.name}: {before} {after}"
+    assert memory.unpooled > memory.pool
+
+
+# Profiles -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["numpy", "interpret"])
+def test_a_profile_counts_as_a_step_and_says_what_it_timed(device: str) -> None:
+    train, twin = compiled(device), compiled(device)
+    profile = asyncio.run(train.profile(**BATCH))
+    asyncio.run(twin.step(**BATCH))
+    assert (train.state.calls, train.state.steps) == (1, 1)
+    for mine, other in zip(*(weights(t).values() for t in (train, twin)), strict=True):
+        np.testing.assert_array_equal(mine, other)
+    count = len(train.graph.nodes) if device == "numpy" else len(train.kernels)
+    assert len(profile.rows) == count
+    assert sum(row.share for row in profile.rows) == pytest.approx(1)
+    assert profile.nanoseconds == pytest.approx(sum(row.nanoseconds for row in profile.rows))
+    assert ("NumPy" if device == "numpy" else "formulas") in str(profile)
+    assert len(profile.top(3).splitlines()) == 3 + 3
+    assert len(profile.top(None).splitlines()) == count + 2
+
+
+def test_a_profile_without_inputs_takes_the_last_ones() -> None:
+    train = compiled("numpy")
+    with pytest.raises(tg.InputError, match="no step yet"):
+        asyncio.run(train.profile())
+    asyncio.run(train.step(**BATCH))
+    asyncio.run(train.profile())
+    assert train.state.calls == 2
+
+
+# Checks -------------------------------------------------------------------------------------------
+
+
+def weights(train: tg.Train) -> dict[str, np.ndarray]:
+    state = asyncio.run(train.state_dict())
+    return {**state["model"], **state["optimizer"], "calls": np.array(state["calls"]), "seed": np.array(state["seed"])}
+
+
+@pytest.mark.parametrize("device", ["numpy", "interpret"])
+def test_a_sound_step_passes_and_nothing_changes(device: str) -> None:
+    train = compiled(device)
+    asyncio.run(train.step(**BATCH))
+    before = weights(train)
+    report = asyncio.run(train.check(**BATCH))
+    assert report.kernels == len(train.kernels)
+    assert report.values == sum(len(k.writes) for k in train.kernels)
+    assert 0 <= report.worst[1] < 1
+    assert "on no GPU" in str(report)
+    after = weights(train)
+    assert before.keys() == after.keys()
+    for name, array in before.items():
+        np.testing.assert_array_equal(after[name], array, err_msg=name)
+
+
+def corrupt_store(low: Lowered, index: int) -> None:
+    """The kernel's first store negates."""
+    kernel = low.kernels[index]
+    first = kernel.stores[0]
+    op = "not" if first.expr.dtype is tg.bool_ else "neg"
+    kernel.stores[0] = Store(first.value, first.index, expr(op, (first.expr,), first.expr.dtype))
+
+
+@pytest.mark.parametrize("index", [0, 2, 4, 7, 10])
+def test_the_first_corrupted_kernel_is_named(monkeypatch: pytest.MonkeyPatch, index: int) -> None:
+    sound = backend.lower
+
+    def broken(*args: Any, **options: Any) -> Lowered:
+        low = sound(*args, **options)
+        for at in {index, len(low.kernels) - 1}:
+            corrupt_store(low, at)
+        return low
+
+    monkeypatch.setattr(backend, "lower", broken)
+    train = compiled()
+    before = weights(train)
+    with pytest.raises(tg.CheckError) as caught:
+        asyncio.run(train.check(**BATCH))
+    error = caught.value
+    assert error.kernel is not None
+    assert error.difference is not None
+    assert error.kernel.index == index
+    assert error.difference.got == pytest.approx(-error.difference.expected)
+    assert f"kernel {index} of {len(train.kernels)}" in str(error)
+    assert "test_inspect.py" in str(error)
+    assert error.kernel.formula.splitlines()[-1] in str(error)
+    assert "lowering or fusion" in str(error)
+    for name, array in before.items():
+        np.testing.assert_array_equal(weights(train)[name], array, err_msg=name)
+
+
+def test_a_transformer_passes() -> None:
+    model = CharGPT(layers=1, width=16, heads=2, context=8, vocabulary=11)
+    specs = {"x": tg.i32[2, 8], "y": tg.i32[2, 8]}
+    train = asyncio.run(tg.compile(model, next_token_loss, optim.AdamW(), specs, device="interpret"))
+    x, y = characters(2, 8, 11)
+    assert asyncio.run(train.check(x=x, y=y)).kernels == len(train.kernels)
+
+
+def test_a_predictor_is_inspected_once_it_was_called() -> None:
+    train = compiled()
+    predict = asyncio.run(train.attach(lambda model, x: tg.softmax(model(x)), {"x": tg.f32[None, 20]}))
+    with pytest.raises(tg.InputError, match="call it once"):
+        print(predict.kernels)
+    asyncio.run(predict(x=BATCH["x"]))
+    assert predict.kernels[0].space[1] == 8
+    assert "output" in str(predict.memory)
+    assert "= exp(" in str(predict.graph)
+    report = asyncio.run(predict.check(x=BATCH["x"][:3]))
+    assert report.kernels == len(predict.kernels)
+    assert predict.kernels[0].space[1] == 3, "the program that was used last"
+
+
+def test_a_check_wants_inputs_that_fit() -> None:
+    train = compiled()
+    with pytest.raises(tg.InputError, match="shape"):
+        asyncio.run(train.check(x=BATCH["x"][:4], y=BATCH["y"]))
+
+
+# The tolerance -------------------------------------------------------------------------------------
+
+
+def judged(fn: Any, inputs: dict[str, np.ndarray], change: Any) -> reference.Judged:
+    """What is said of a one-kernel program whose result `change` has altered."""
+
+    def traced() -> tg.Tensor:
+        return fn(*(tg.tensor_input(n, a.shape, from_numpy(a.dtype)) for n, a in inputs.items()))
+
+    graph = optimize(tg.trace(traced))
+    low = lower(graph, {"0": graph.outputs[0]})
+    assert len(low.kernels) == 1
+    buffers = interpret.run(low, inputs)
+    out = low.kernels[0].writes[0]
+    got = interpret.result(low, buffers, out, low.memory.where[out]).copy()
+
+    def read(value: Value) -> np.ndarray:
+        return inputs[low.graph.node(value).attrs["name"]]
+
+    return reference.judge(low.graph, low.kernels[0], read, {out: change(got)})
+
+
+X = np.random.default_rng(2).normal(size=(64, 32)).astype(np.float32)
+
+
+def test_rounding_passes_and_a_thousandth_does_not() -> None:
+    assert judged(lambda x: tg.softmax(x), {"x": X}, lambda a: a * np.float32(1 + 1e-6)).difference is None
+    found = judged(lambda x: tg.softmax(x), {"x": X}, lambda a: a * np.float32(1.001)).difference
+    assert found is not None
+    assert found.count == found.size == X.size
+
+
+def test_one_element_of_many_is_found_with_its_place() -> None:
+    def spoil(a: np.ndarray) -> np.ndarray:
+        a[5, 7] += 0.01
+        return a
+
+    found = judged(lambda x: x * 2.0 + 1.0, {"x": X}, spoil).difference
+    assert found is not None
+    assert (found.index, found.count) == ((5, 7), 1)
+    assert found.got == pytest.approx(found.expected + 0.01, rel=1e-3)
+
+
+def test_small_elements_beside_huge_ones_count() -> None:
+    x = np.where(np.arange(64) < 16, np.float32(-1e9), np.float32(1e-3)).astype(np.float32)
+    found = judged(lambda x: x * 3.0, {"x": x}, lambda a: np.where(a > 0, 2 * a, a)).difference
+    assert found is not None
+    assert found.count == 48
+
+
+def test_cancellation_is_no_fault() -> None:
+    big = np.full((64,), 1e6, np.float32) + np.arange(64, dtype=np.float32)
+
+    # both roundings of a difference of nearly equal numbers are right
+    def off(a: np.ndarray) -> np.ndarray:
+        return a + np.float32(0.03)
+
+    fn = lambda x, y: (x * 1.1) - (y * 1.1)  # noqa: E731
+    assert judged(fn, {"x": big, "y": big + 1}, off).difference is None
+    small = {"x": big / 1e6, "y": big / 1e6 + 1}
+    assert judged(fn, small, off).difference is not None
+
+
+def test_a_step_at_a_computed_number_may_go_either_way() -> None:
+    x = np.full((64,), 0.1, np.float32)
+    fn = lambda x, y: (x * 3.0 < y) * 1.0  # noqa: E731
+    near, far = np.full((64,), np.float32(0.1) * np.float32(3)), np.full((64,), 0.5, np.float32)
+    assert judged(fn, {"x": x, "y": near.astype(np.float32)}, lambda a: 1 - a).difference is None
+    assert judged(fn, {"x": x, "y": far}, lambda a: 1 - a).difference is not None
+
+
+def test_nan_and_infinity_are_numbers_to_agree_on() -> None:
+    x = np.array([1, np.inf, -np.inf, np.nan, 3e38], np.float32)
+    fn = lambda x: x * 2.0  # noqa: E731
+    assert judged(fn, {"x": x}, lambda a: a).difference is None
+    for place, wrong in ((0, np.nan), (1, 1.0), (2, np.inf), (3, 0.0), (4, 3e38)):
+        def spoil(a: np.ndarray, place: int = place, wrong: float = wrong) -> np.ndarray:
+            a[place] = wrong
+            return a
+
+        found = judged(fn, {"x": x}, spoil).difference
+        assert found is not None, (place, wrong)
+        assert found.index == (place,)
+
+
+def test_whole_numbers_agree_exactly() -> None:
+    x = np.arange(50, dtype=np.int32)
+    fn = lambda x: x * 1_000_003  # noqa: E731
+    assert judged(fn, {"x": x}, lambda a: a).difference is None
+    found = judged(fn, {"x": x}, lambda a: a + (np.arange(50) == 49)).difference
+    assert found is not None
+    assert found.index == (49,)
+
+
+# Every value in a buffer of its own ------------------------------------------------------------------
+
+
+def test_apart_no_two_values_share_a_buffer() -> None:
+    model = CharGPT(layers=1, width=32, heads=2, context=16, vocabulary=20)
+    specs = {"x": tg.i32[2, 16], "y": tg.i32[2, 16]}
+    train = asyncio.run(tg.compile(model, next_token_loss, optim.AdamW(), specs, device="interpret"))
+    low = lowered(train)
+    specs_ = generate(low, Limits())
+    copy = apart(low, specs_)
+    pooled = {b.id for b in low.memory.plan.buffers if b.kind == "temp" and b.arena is None}
+    owner: dict[int, Value] = {}
+    for kernel, spec in zip(low.kernels, copy.kernels, strict=True):
+        for value in kernel.writes:
+            place = copy.plan.outputs[copy.outputs[value]]
+            assert owner.setdefault(place, value) == value
+            buffer = copy.plan.buffers[place]
+            if low.memory.where[value] in pooled:
+                assert TensorType(buffer.shape, buffer.dtype) == low.graph.type(value)
+        assert not pooled & {b.buffer for b in spec.bindings}
+    assert set(low.memory.plan.outputs) <= set(copy.plan.outputs)
+    assert [s.wgsl for s in copy.kernels] == [s.wgsl for s in specs_]
+
+
+# Debug levels ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def level() -> Any:
+    before = tg.debug()
+    yield
+    tg.debug(before)
+
+
+@pytest.mark.usefixtures("level")
+def test_debug_levels_tell_more_and_more(capsys: pytest.CaptureFixture[str]) -> None:
+    texts = []
+    for level in range(5):
+        tg.debug(level)
+        compiled()
+        out = capsys.readouterr()
+        assert out.out == ""
+        texts.append(out.err)
+    assert texts[0] == ""
+    assert len(texts[1].splitlines()) == 1
+    for word in ("interpret", "nodes", "11 kernels", "trace", "passes", "lower"):
+        assert word in texts[1]
+    assert "buffers" in texts[2]
+    assert "sum_k" not in texts[2]
+    assert "acc[m, n] = sum_k" in texts[3]
+    assert "@compute" not in texts[3]
+    assert texts[4].count("@compute") == 11
+
+
+@pytest.mark.usefixtures("level")
+def test_debug_refuses_other_levels() -> None:
+    with pytest.raises(tg.InputError, match="0 to 4"):
+        tg.debug(7)
+    tg.debug(1)
+    assert tg.debug() == 1
+
+
+def test_the_environment_sets_the_first_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tensorgrad.debug import _from_environment
+
+    for text, level in (("3", 3), ("", 0), ("loud", 0), ("9", 4)):
+        monkeypatch.setenv("TENSORGRAD_DEBUG", text)
+        assert _from_environment() == level
+
+
+# Tables ---------------------------------------------------------------------------------------------
+
+
+def test_tables_align_and_numbers_have_units() -> None:
+    assert table(("name", ">n"), [("a", 1), ("long", 100)]).splitlines() == ["name    n", "a       1", "long  100"]
+    assert [show_bytes(n) for n in (0, 640, 1_500, 12_345_678)] == ["0 B", "640 B", "1.5 kB", "12.3 MB"]
+    assert [show_time(n) for n in (12, 3_400, 999_600, 2e9)] == ["12 ns", "3.4 µs", "1 ms", "2 s"]
+
+
+def test_a_lowering_keeps_its_reasons() -> None:
+    graph = small_graph()
+    low = lower(graph, {"0": graph.outputs[0], "doubled": graph.captures["doubled"]})
+    assert {v for k in low.kernels for v in k.writes} <= set(low.reasons)
