@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -87,8 +88,13 @@ class Session:
     """A workload ready to step, called from JavaScript."""
 
     def __init__(self, step: Callable[..., Any], note: dict[str, Any], profile: Callable[[], Any] | None = None) -> None:
-        self.step, self.profile = step, profile
+        self._step, self.profile = step, profile
         self.note = json.dumps(note)
+
+    def step(self, i: int, read: bool) -> Any:
+        """Starts a step at once; what it still waits for is a task, which JavaScript can await."""
+        task = asyncio.Task(self._step(i, read), loop=asyncio.get_running_loop(), eager_start=True)
+        return task.result() if task.done() else task
 
 
 async def session(work: Any, options: Any) -> Session:

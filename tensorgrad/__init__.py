@@ -18,6 +18,7 @@ from tensorgrad.errors import (
     ShapeError,
     TensorgradError,
     TraceError,
+    UnsupportedError,
 )
 from tensorgrad.ops import *  # noqa: F403
 from tensorgrad.ops import __all__ as _ops
@@ -50,6 +51,7 @@ __all__ = [
     "TensorgradError",
     "TraceError",
     "Train",
+    "UnsupportedError",
     "append_grad",
     "bool_",
     "capture",

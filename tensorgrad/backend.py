@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tensorgrad import debug
 from tensorgrad.callsite import call_site
+from tensorgrad.debug import report, stage
 from tensorgrad.device.base import Executor, Limits
 from tensorgrad.device.convert import from_bytes, to_bytes
 from tensorgrad.errors import InputError, NoDeviceError
@@ -98,13 +98,13 @@ class WebGPU:
     async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any) -> Built:
         from tensorgrad.runtime import create_runtime
 
-        with debug.stage("lower"):
+        with stage("lower"):
             lowered = lower(graph, outputs, max_buffers=self.limits.storage_buffers)
-        with debug.stage("wgsl"):
+        with stage("wgsl"):
             kernels = tuple(generate(lowered, self.limits))
-        with debug.stage("device"):
+        with stage("device"):
             runtime = await create_runtime(lowered.memory.plan, kernels, device=self.device, store=store)
-        return debug.built(Built(runtime, graph, lowered, kernels), self.name)
+        return report(Built(runtime, graph, lowered, kernels), self.name)
 
 
 class Numpy:
@@ -130,7 +130,7 @@ class Numpy:
     async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any) -> Built:
         from tensorgrad.device.numpy import NumpyRuntime
 
-        return debug.built(Built(NumpyRuntime(graph, outputs=outputs, store=store), graph), self.name)
+        return report(Built(NumpyRuntime(graph, outputs=outputs, store=store), graph), self.name)
 
 
 class Interpret(Numpy):
@@ -141,9 +141,9 @@ class Interpret(Numpy):
     async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any) -> Built:
         from tensorgrad.device.interpret import InterpretRuntime
 
-        with debug.stage("lower"):
+        with stage("lower"):
             lowered = lower(graph, outputs, max_buffers=self.limits.storage_buffers)
-        return debug.built(Built(InterpretRuntime(lowered, outputs=outputs, store=store), graph, lowered), self.name)
+        return report(Built(InterpretRuntime(lowered, outputs=outputs, store=store), graph, lowered), self.name)
 
 
 _default: Backend | None = None

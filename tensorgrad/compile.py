@@ -122,7 +122,7 @@ def trace_step(
     graph = Graph()
 
     def step() -> None:
-        leaves = {name: tensor_input(name, spec.shape, spec.dtype) for name, spec in structure.leaves.items()}
+        leaves = {name: tensor_input(name, spec.static_shape, spec.dtype) for name, spec in structure.leaves.items()}
         args, kwargs = structure.arguments(leaves)
         loss = loss_fn(model, *args, **kwargs)
         _check_loss(loss)
@@ -292,7 +292,7 @@ class Train(Inspected):
             args, kwargs: the inputs, as for `step`; by default those of the last step.
 
         Raises:
-            TensorgradError: the GPU has no timestamp queries.
+            UnsupportedError: the GPU has no timestamp queries; no step was made.
         """
         inputs = self._step_inputs(args, kwargs)
         async with self.state.turns:

@@ -67,7 +67,7 @@ def stage(name: str) -> Iterator[None]:
         _stages.set(found)
 
 
-def built(program: Built, device: str) -> Built:
+def report(program: Built, device: str) -> Built:
     """Tells about a program, as much as the level says; returns it."""
     stages = _stages.get() or {}
     _stages.set(None)

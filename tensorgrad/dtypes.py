@@ -43,7 +43,7 @@ class DType:
     storage: np.dtype
     rank: int
 
-    def __getitem__(self, shape: int | None | tuple[int | None, ...]) -> Spec:
+    def __getitem__(self, shape: int | tuple[int | None, ...] | None) -> Spec:
         return Spec(shape if isinstance(shape, tuple) else (shape,), self)
 
     def __repr__(self) -> str:
@@ -86,6 +86,18 @@ class Spec:
     @property
     def is_concrete(self) -> bool:
         return None not in self.shape
+
+    @property
+    def static_shape(self) -> Shape:
+        """The shape, of which no size may be open.
+
+        Raises:
+            DtypeError: if one is.
+        """
+        sizes = tuple(n for n in self.shape if n is not None)
+        if len(sizes) < len(self.shape):
+            raise DtypeError(f"{self} has an open size; a trace needs all of them")
+        return sizes
 
     def concrete(self, shape: Shape) -> Spec:
         """The same spec with its open sizes taken from `shape`."""

@@ -47,6 +47,10 @@ class NoDeviceError(TensorgradError, RuntimeError):
     """There is no WebGPU here, or no adapter; the message says which."""
 
 
+class UnsupportedError(TensorgradError, NotImplementedError):
+    """This device lacks a feature that was asked for; nothing was run."""
+
+
 class DeviceLostError(TensorgradError, RuntimeError):
     """The GPU device was lost or destroyed; what lived on it is gone."""
 

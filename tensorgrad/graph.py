@@ -22,10 +22,10 @@ class Value(NamedTuple):
     """One result of one node."""
 
     node: int
-    index: int = 0
+    result: int = 0
 
     def __str__(self) -> str:
-        return f"%{self.node}" if self.index == 0 else f"%{self.node}.{self.index}"
+        return f"%{self.node}" if self.result == 0 else f"%{self.node}.{self.result}"
 
 
 class TensorType(NamedTuple):
@@ -121,7 +121,7 @@ class Graph:
         return self.nodes[value.node]
 
     def type(self, value: Value) -> TensorType:
-        return self.nodes[value.node].types[value.index]
+        return self.nodes[value.node].types[value.result]
 
     def roots(self) -> Iterator[Value]:
         """Every value that somebody outside the graph sees."""

@@ -108,7 +108,7 @@ class Predictor(Inspected):
         graph = Graph()
 
         def run() -> Outputs:
-            leaves = {n: tensor_input(n, spec.shape, spec.dtype) for n, spec in structure.leaves.items()}
+            leaves = {n: tensor_input(n, spec.static_shape, spec.dtype) for n, spec in structure.leaves.items()}
             args, kwargs = structure.arguments(leaves)
             return collect(graph, self.fn(self.state.module, *args, **kwargs))
 

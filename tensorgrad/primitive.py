@@ -46,7 +46,7 @@ def primitive(
     name: str,
     *,
     shape: ShapeRule,
-    eval: Callable[..., Any],  # noqa: A002  # the design's name for it
+    eval: Callable[..., Any],  # the design's name for it
     grad: Callable[..., tuple[Any, ...]] | None = None,
     lower: Callable[..., Any] | None = None,
     view: bool = False,

@@ -222,7 +222,7 @@ class Runtime:
         """Run one step, which counts as any other, with each kernel timed on the GPU by itself.
 
         Raises:
-            TensorgradError: the device has no timestamp queries.
+            UnsupportedError: the device has no timestamp queries; nothing was run.
         """
         async with self._turns:
             self._gather(inputs)

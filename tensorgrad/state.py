@@ -19,7 +19,7 @@ import numpy as np
 from tensorgrad.backend import Backend
 from tensorgrad.callsite import call_site
 from tensorgrad.dtypes import Shape
-from tensorgrad.errors import CheckpointError, InputError
+from tensorgrad.errors import CheckpointError, InputError, UnsupportedError
 from tensorgrad.graph import Graph, TensorType
 from tensorgrad.nn.module import Module, leaf_names, match_module, state_names
 from tensorgrad.nn.parameter import Parameter
@@ -126,7 +126,8 @@ class State:
             type_ = graph.type(leaves[name])
             shapes = {p.name: p.shape for p in self.packs[name]} if name in self.packs else {name: type_.shape}
             self.kinds |= {part: TensorType(shape, type_.dtype) for part, shape in shapes.items()}
-            self.initial.update(dict.fromkeys(shapes, graph.node(leaves[name]).attrs["initial"]))
+            initial = float(graph.node(leaves[name]).attrs["initial"])
+            self.initial.update(dict.fromkeys(shapes, initial))
 
     def check_packs(self, graph: Graph, prefix: str) -> None:
         """Raises InputError where an optimizer's state lies otherwise than an earlier program has laid it out."""
@@ -154,11 +155,11 @@ class State:
 
     @contextmanager
     def running(self, counted: bool = True) -> Iterator[None]:
-        """Around a run on the device, which counts as a call unless its inputs were refused."""
+        """Around a run on the device, which counts as a call unless it was refused."""
         self.calls += counted
         try:
             yield
-        except InputError:
+        except (InputError, UnsupportedError):
             self.calls -= counted
             raise
         except BaseException:

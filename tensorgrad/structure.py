@@ -40,6 +40,7 @@ class Structure:
         self.specs = specs
         leaves = list(_flatten(specs))
         self.leaves: dict[str, Spec] = dict(leaves)
+        self._flat = frozenset(specs) if isinstance(specs, Mapping) and specs.keys() == self.leaves.keys() else None
         if len(self.leaves) < len(leaves):
             names = [name for name, _ in leaves]
             twice = next(name for name in names if names.count(name) > 1)
@@ -69,6 +70,8 @@ class Structure:
         given: Any = args if args or not (kwargs or isinstance(self.specs, Mapping)) else kwargs
         if len(args) == 1 and self._is_whole(args[0]):
             given = args[0]
+        if isinstance(given, dict) and self._flat == given.keys():
+            return dict(given)  # what nearly every step is given
         return dict(_match(self.specs, given, ""))
 
     def _is_whole(self, given: Any) -> bool:

@@ -42,7 +42,7 @@ async def _await(awaitable: Awaitable[T]) -> T:
 
 
 def _in_page(awaitable: Awaitable[T]) -> T:
-    from pyodide.ffi import can_run_sync, run_sync  # type: ignore[import-not-found]  # exists in Pyodide
+    from pyodide.ffi import can_run_sync, run_sync  # exists in Pyodide
 
     if not can_run_sync():
         _close(awaitable)

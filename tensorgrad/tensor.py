@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tensorgrad.errors import TraceError
 
 if TYPE_CHECKING:
-    from tensorgrad import ops  # at run time `ops` sets this name here: it imports this module
-    from tensorgrad.dtypes import DType, Shape
+    from types import ModuleType
+
+    from tensorgrad import ops
     from tensorgrad.callsite import CallSite
+    from tensorgrad.dtypes import DType, Shape
     from tensorgrad.graph import Graph, TensorType, Value
 
 
@@ -316,3 +318,7 @@ class Tensor:
     def sigmoid(self) -> Tensor:
         return ops.sigmoid(self)
 
+
+def bind_ops(module: ModuleType) -> None:
+    """Gives the operators their implementation, which imports this module and so cannot be imported by it."""
+    globals()["ops"] = module

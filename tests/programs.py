@@ -66,6 +66,11 @@ def program(
     return Program(graph, optimize(graph), values)
 
 
+def for_many_cores(p: Program) -> Program:
+    """The same program with long sums and products cut, as for a GPU."""
+    return Program(p.traced, optimize(p.traced, many_cores=True), p.values)
+
+
 def on_numpy(p: Program, graph: Graph | None = None, values: Arrays | None = None) -> list[np.ndarray]:
     """The outputs and the updated states by the reference rules; float64 leaves are computed with in float64."""
     graph, values = graph or p.graph, values or p.values

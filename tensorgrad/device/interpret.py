@@ -133,7 +133,7 @@ class InterpretRuntime(NumpyRuntime):
     ) -> None:
         super().__init__(lowered.graph, outputs=outputs, store=store)
         self.lowered = lowered
-        self._evaluate = self._kernels  # type: ignore[assignment]  # called alike
+        self._evaluate = self._kernels  # called as an Evaluator is
 
     def _kernels(
         self, values: Mapping[str, np.ndarray], times: list[KernelTime] | None = None

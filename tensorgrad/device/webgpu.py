@@ -19,7 +19,7 @@ import numpy as np
 from tensorgrad.device.adapter import load_helper, read_limits, request_js_device
 from tensorgrad.device.base import MAX_IN_FLIGHT, Recording, Slice
 from tensorgrad.device.reports import compile_error, out_of_memory, show_size
-from tensorgrad.errors import DeviceLostError, TensorgradError
+from tensorgrad.errors import DeviceLostError, TensorgradError, UnsupportedError
 
 OK, LOST, FAILED, AGAIN = range(4)  # as in replay.js
 
@@ -250,7 +250,7 @@ class WebGPUProgram:
         """Run one step with every dispatch timed: nanoseconds."""
         self._device.raise_lost()
         if "timestamp-query" not in self._device.limits.features:
-            raise TensorgradError(
+            raise UnsupportedError(
                 "this device has no timestamp queries (the WebGPU feature 'timestamp-query'), so kernels "
                 "cannot be timed on the GPU; Chromium has them with --enable-unsafe-webgpu on most adapters"
             )

@@ -194,4 +194,6 @@ def split_rows(element: Var, row: Index, rows: int) -> tuple[Index, Var, Var | N
 
 
 def _digit(var: Var, div: int, size: int) -> Index:
-    return of_var(var) if div == 1 and size == var.size else Index(((Digit(var, div, size), 1),)) if size > 1 else Index(())
+    if div == 1 and size == var.size:
+        return of_var(var)
+    return Index(((Digit(var, div, size), 1),)) if size > 1 else Index(())

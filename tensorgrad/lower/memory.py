@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tensorgrad.dtypes import f32
 from tensorgrad.graph import Graph, Value
@@ -97,14 +98,14 @@ class Planner:
                     self.pool.append(self.where[value])
         return Memory(self._finish(inplace), self.where)
 
-    def _add(self, kind: BufferKind, name: str, value: Value, **fields: object) -> int:
+    def _add(self, kind: BufferKind, name: str, value: Value, **fields: Any) -> int:
         type_ = self.graph.type(value)
         slot = self.slots.get(value)
-        place = {"arena": slot.arena, "offset": slot.offset} if slot else {}
-        fields = {"shape": type_.shape, **fields, **place}
-        spec = BufferSpec(
-            len(self.specs), kind, name, dtype=type_.dtype, nbytes=storage_bytes(type_.nbytes), **fields
-        )  # type: ignore[arg-type]  # the keywords are BufferSpec's own
+        fields = {"shape": type_.shape, **fields}
+        if slot:
+            fields |= {"arena": slot.arena, "offset": slot.offset}
+        nbytes = storage_bytes(type_.nbytes)
+        spec = BufferSpec(len(self.specs), kind, name, dtype=type_.dtype, nbytes=nbytes, **fields)
         self.specs.append(spec)
         self.where[value] = spec.id
         return spec.id
@@ -193,9 +194,10 @@ def verify(graph: Graph, kernels: Sequence[Kernel], memory: Memory, buffer_of: M
     inside = {where[Value(n.id)]: [where[v] for v in n.inputs] for n in graph.nodes if n.op == "pack"}
     for step, kernel in enumerate(kernels):
         reads, written = kernel.loads(), {where[v] for v in kernel.writes}
-        for value in [*reads, *(part for value in reads for part, _ in parts(graph, value))]:
-            if holds.get(where[value]) != value:
-                raise PlanError(f"kernel {step} reads {value}; {specs[where[value]].name} holds {holds.get(where[value])}")
+        for read in [*reads, *(part for whole in reads for part, _ in parts(graph, whole))]:
+            held = holds.get(where[read])
+            if held != read:
+                raise PlanError(f"kernel {step} reads {read}; {specs[where[read]].name} holds {held}")
         for value in kernel.writes:
             spec = specs[where[value]]
             if graph.type(value).nbytes > spec.nbytes:

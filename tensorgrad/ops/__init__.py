@@ -2,7 +2,21 @@
 
 import sys
 
-from tensorgrad import tensor as _tensor
+from tensorgrad.ops.composite import (
+    cross_entropy,
+    gelu,
+    layer_norm,
+    linear,
+    log_softmax,
+    logsumexp,
+    mse_loss,
+    nll_loss,
+    relu,
+    silu,
+    softmax,
+    softmax_causal,
+    where_causal,
+)
 from tensorgrad.ops.core import (
     asarray,
     broadcast_to,
@@ -63,36 +77,6 @@ from tensorgrad.ops.elementwise import (
     tanh,
     where,
 )
-from tensorgrad.ops.views import (
-    cat,
-    concat,
-    expand,
-    expand_dims,
-    flatten,
-    flip,
-    getitem,
-    narrow,
-    pad,
-    permute,
-    reshape,
-    split,
-    squeeze,
-    stack,
-    swapaxes,
-    unsqueeze,
-)
-from tensorgrad.ops.reduce import (
-    amax,
-    amin,
-    argmax,
-    argmin,
-    max,
-    mean,
-    min,
-    std,
-    sum,
-    var,
-)
 from tensorgrad.ops.indexing import (
     arange,
     embedding,
@@ -115,21 +99,37 @@ from tensorgrad.ops.random import (
     step_scalar,
     uniform,
 )
-from tensorgrad.ops.composite import (
-    cross_entropy,
-    gelu,
-    layer_norm,
-    linear,
-    log_softmax,
-    logsumexp,
-    mse_loss,
-    nll_loss,
-    relu,
-    silu,
-    softmax,
-    softmax_causal,
-    where_causal,
+from tensorgrad.ops.reduce import (
+    amax,
+    amin,
+    argmax,
+    argmin,
+    max,
+    mean,
+    min,
+    std,
+    sum,
+    var,
 )
+from tensorgrad.ops.views import (
+    cat,
+    concat,
+    expand,
+    expand_dims,
+    flatten,
+    flip,
+    getitem,
+    narrow,
+    pad,
+    permute,
+    reshape,
+    split,
+    squeeze,
+    stack,
+    swapaxes,
+    unsqueeze,
+)
+from tensorgrad.tensor import bind_ops
 
 __all__ = [
     "abs",
@@ -245,4 +245,4 @@ __all__ = [
     "zeros_like",
 ]
 
-_tensor.ops = sys.modules[__name__]
+bind_ops(sys.modules[__name__])

@@ -153,7 +153,7 @@ def host_array(value: Any) -> tuple[np.ndarray, DType]:
         dtype = from_numpy(array.dtype)
     except DtypeError as error:
         raise DtypeError(str(error), call_site()) from None
-    if dtype.kind in "iu" and array.itemsize > 4 or array.dtype.kind == "u" and dtype is i32:
+    if (dtype.kind in "iu" and array.itemsize > 4) or (array.dtype.kind == "u" and dtype is i32):
         info = np.iinfo(dtype.numpy)
         if array.size and (array.min() < info.min or array.max() > info.max):
             raise DtypeError(f"integers from {array.min()} to {array.max()} do not fit {dtype}", call_site())

@@ -233,5 +233,6 @@ def argmin(x: TensorLike, axis: int | None = None, keepdims: bool = False, **kw:
 def require_float(name: str, x: Tensor) -> Tensor:
     """The tensor, if it is of floats; else a DtypeError."""
     if not x.dtype.is_float:
-        raise DtypeError(f"{name} needs a floating-point tensor, got {x.type}; convert with .astype(tg.f32)", call_site())
+        message = f"{name} needs a floating-point tensor, got {x.type}; convert with .astype(tg.f32)"
+        raise DtypeError(message, call_site())
     return x

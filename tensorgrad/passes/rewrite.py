@@ -26,8 +26,7 @@ def rewrite(graph: Graph, rule: Rule, keep: set[int] | None = None) -> Graph:
         found = rule(new, moved)
         if found is None:
             new.nodes.append(moved)
-            for old, value in zip(node.values, moved.values, strict=True):
-                values[old] = value
+            values.update(zip(node.values, moved.values, strict=True))
         else:
             values[Value(node.id)] = found
     new.outputs = [values[v] for v in graph.outputs]

@@ -99,24 +99,25 @@ def generate(kernel: Kernel, limits: Limits, place: Place | None = None, tile: T
     tile = tile or choose(inner, limits)
     if inner.k.size == 0:
         tile = replace(tile, slices=1)
+    padded = tile.storage + 32 * tile.k <= limits.workgroup_storage
     key, values = signature(kernel, where)
-    source = _sources.get((key, tile))
+    source = _sources.get((key, tile, padded))
     if source is None:
         if len(_sources) >= 1024:
             _sources.clear()
-        source = _sources[key, tile] = _write(kernel, where, tile, values)
+        source = _sources[key, tile, padded] = _write(kernel, where, tile, padded, values)
     return source._replace(bindings=tuple((values[number.node], write) for number, write in source.bindings))
 
 
-_sources: dict[tuple[Hashable, Tile], Source] = {}
+_sources: dict[tuple[Hashable, Tile, bool], Source] = {}
 """What was written: in its bindings `Value(i)` stands for the buffer number i of the kernel's signature."""
 
 
-def _write(kernel: Kernel, place: Place, tile: Tile, values: tuple[Value, ...]) -> Source:
+def _write(kernel: Kernel, place: Place, tile: Tile, padded: bool, values: tuple[Value, ...]) -> Source:
     inner = kernel.matmul
     assert inner
     layout = lay_out(kernel, place)
-    writer = _Writer(kernel, inner, place, tile, layout)
+    writer = _Writer(kernel, inner, place, tile, padded, layout)
     blocks = -(-inner.m.size // tile.m) * -(-inner.n.size // tile.n) * inner.batch.size
     return Source(
         f"matmul {tile} {transposition(inner)}",
@@ -130,9 +131,10 @@ def _write(kernel: Kernel, place: Place, tile: Tile, values: tuple[Value, ...]) 
 class _Writer:
     """The text of one shader while it is put together."""
 
-    def __init__(self, kernel: Kernel, inner: Matmul, place: Place, tile: Tile, layout: Layout) -> None:
+    def __init__(self, kernel: Kernel, inner: Matmul, place: Place, tile: Tile, padded: bool, layout: Layout) -> None:
         self.kernel, self.inner, self.place, self.tile, self.layout = kernel, inner, place, tile, layout
         self.names = {b.key: f"buf{i}" for i, b in enumerate(layout.buffers)}
+        self.padded = padded
         self.functions: dict[str, str] = {}
 
     def shader(self) -> str:
@@ -174,7 +176,7 @@ class _Writer:
         if tile.k == 0 and left and tile.tm % 4 and access and access.in_fours(axis):
             vectors = False
         return Side(
-            letter, e, access, inner.batch, axis, inner.k, extent, tile.k, tile.threads, False, vectors, not left
+            letter, e, access, inner.batch, axis, inner.k, extent, tile.k, tile.threads, self.padded, vectors, not left
         )
 
     def _element(self, side: Side) -> Callable[[str, str, str], str]:
@@ -219,7 +221,7 @@ class _Writer:
             lines += [*left.setup, *right.setup, "var k0 = 0u;", *fetch]
             loop = [*put, "workgroupBarrier();", f"k0 += {tile.k}u;"]
             loop += [f"if (k0 < {steps}u) {{", *_indent(fetch), "}"]
-            loop += [*multiply(tile, a, b), f"if (k0 >= {steps}u) {{ break; }}", "workgroupBarrier();"]
+            loop += [*multiply(tile), f"if (k0 >= {steps}u) {{ break; }}", "workgroupBarrier();"]
             lines += ["loop {", *_indent(loop), "}"]
         lines += reduce(tile) if tile.slices > 1 else []
         across = tile.n // tile.tn
@@ -227,7 +229,7 @@ class _Writer:
             block = []
             for j in range(tile.tn // 4):
                 block += self._finish_four(f"m{i}", f"b0 / 4u + tx + {j * across}u", f"c{i}_{j}")
-            lines.append(f"let m{i} = a0 + {row_of(tile, a, i)};")
+            lines.append(f"let m{i} = a0 + {row_of(tile, i)};")
             guard = self.inner.m.size % tile.m
             lines += [f"if (m{i} < {self.inner.m.size}u) {{", *_indent(block), "}"] if guard else block
         return self._main(storage(tile, (a, b)) if steps else "", lines)

@@ -6,7 +6,6 @@ on how the operand lies in memory:
 
 - across: four values of the axis are adjacent: a vec4 is copied.
 - along: four values of k are adjacent: four vec4s of four rows are transposed in registers.
-- rows: likewise, but the tile is kept as rows of vec4s of four steps.
 - single: neither; four elements are read one by one.
 
 Reading is split in two, `fetch` into registers and `put` into workgroup memory, so that the next
@@ -35,7 +34,7 @@ class Side:
         extent: values of the axis in a tile.
         steps: values of k in a tile.
         threads: of the workgroup.
-        rows: keep what is adjacent along k in rows rather than transposing it.
+        padded: rows of the tile in workgroup memory are one vec4 longer than needed, against bank conflicts.
         vectors: whether the buffer is an array of vec4.
         last: give the last threads the work if there is less of it than threads.
     """
@@ -49,7 +48,7 @@ class Side:
     extent: int
     steps: int
     threads: int
-    rows: bool
+    padded: bool
     vectors: bool
     last: bool
 
@@ -59,7 +58,7 @@ class Side:
             if self.access.in_fours(self.axis):
                 return "across"
             if self.access.in_fours(self.k):
-                return "rows" if self.rows else "along"
+                return "along"
         return "single"
 
 
@@ -124,10 +123,6 @@ def _unit(side: Side, out: Loading, unit: int, total: int, read: Read, element: 
             f"{tile}[{x}k{u} + {i}u][{x}t{u}] = vec4<f32>({', '.join(f'{n}.{c}' for n in names)});"
             for i, c in enumerate("xyzw")
         ]
-    elif side.mode == "rows":
-        # columns 4n, 4n + 1, ... are read by different threads at the same time: they stand far from each other
-        row = f"{x}t{u}" if x == "a" else f"{x}t{u} % 4u * {side.extent // 4}u + {x}t{u} / 4u"
-        puts = [f"{tile}[{row}][{x}k{u} / 4u] = {names[0]};"]
     else:
         puts = [f"{tile}[{x}k{u}][{x}t{u}] = {names[0]};"]
     out.put += [f"if ({guards[0]}) {{", *(f"  {line}" for line in puts), "}"] if guards else puts
@@ -136,16 +131,14 @@ def _unit(side: Side, out: Loading, unit: int, total: int, read: Read, element: 
 def _place(side: Side, e: str, t: str, k: str) -> list[str]:
     """Which vec4 of the axis (`t`) and which step (`k`) the work item `e` is."""
     rows, quarters = side.extent // 4, side.steps // 4
-    if side.mode == "rows":
-        return [f"let {t} = {e} / {quarters}u;", f"let {k} = {e} % {quarters}u * 4u;"]
     if side.mode == "along":
-        if rows <= 8:
-            return [f"let {t} = {e} % {rows}u;", f"let {k} = {e} / {rows}u * 4u;"]
-        # eight neighbours write eight adjacent vec4s (no bank conflict); a warp reads whole sectors all the same
-        return [
-            f"let {t} = {e} % 8u + {e} / {8 * quarters}u * 8u;",
-            f"let {k} = {e} / 8u % {quarters}u * 4u;",
-        ]
+        # Neighbours read adjacent memory, four of them 64 bytes: fewer rows in a load are fewer cache lines. But they
+        # write to rows of workgroup memory that are four apart: only with padding are these in different banks.
+        fast = min(quarters, 4 if side.padded else 2)
+        step = f"{e} % {fast}u * 4u"
+        if fast < quarters:
+            step += f" + {e} / {fast * rows}u * {4 * fast}u"
+        return [f"let {t} = {e} / {fast}u % {rows}u;", f"let {k} = {step};"]
     if side.mode == "single" and side.access and abs(side.access.stride(side.k) or 0) == 1:
         return [f"let {t} = {e} / {side.steps}u;", f"let {k} = {e} % {side.steps}u;"]
     return [f"let {t} = {e} % {rows}u;", f"let {k} = {e} / {rows}u;"]
@@ -165,10 +158,6 @@ def _addresses(side: Side, out: Loading, u: int, read: Read, element: Element) -
         const, parts = side.access.quarter(side.axis)
         axis = quarter_of(side.axis)
         return [(f"{x}v{u}", read(_address(side, out, f"{x}p{u}", const, parts, axis, f"{x}r{u}", side.k, f"{x}k{u}")))]
-    if side.mode == "rows":
-        row = f"{first} + {x}t{u}"
-        out.setup.append(f"let {x}r{u} = {f'min({row}, {size - 1}u)' if clamped else row};")
-        return [(f"{x}v{u}", read(_address_along(side, out, u, f"{x}p{u}", f"{x}r{u}")))]
     rows = [f"{x}r{u}_{i}" for i in range(4)]
     for i, name in enumerate(rows):
         row = f"{first} + {x}t{u} * 4u + {i}u"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tensorgrad.device.base import Limits
 from tensorgrad.lower.kernel import Matmul
@@ -51,47 +52,50 @@ class Tile:
 def choose(inner: Matmul, limits: Limits) -> Tile:
     """The tile for a matmul's sizes on a device.
 
-    On a GPU a large block reads each operand less often and keeps the multipliers busy; but there
-    have to be enough blocks for all of the GPU's cores, and what a block has outside the result is
-    wasted. `_cost` weighs these; it is a model, and `TILES` lists what it chooses from.
+    On a GPU a large block reads each operand less often and keeps the multipliers busy; but there have to be
+    enough blocks for all of the GPU's cores, and what a block has outside the result is wasted. `_time` weighs
+    these with measured speeds; `TILES` lists what it chooses from.
     """
     if limits.software:
         return _for_cpu(inner)
-    return min((t for t in TILES if t.fits(limits)), key=lambda t: _cost(inner, t))
+    return min((t for t in TILES if t.fits(limits)), key=lambda t: _time(inner, t))
 
 
-TILES = (
-    Tile(128, 128, 16, 8, 16),
-    Tile(128, 64, 16, 8, 8),
-    Tile(64, 128, 16, 8, 8),
-    Tile(64, 64, 16, 8, 8),
-    Tile(64, 64, 16, 4, 8),
-    Tile(32, 64, 32, 4, 8),
-    Tile(64, 32, 32, 8, 4),
-    Tile(32, 32, 32, 4, 4),
-    Tile(32, 32, 32, 4, 4, 4),
-    Tile(16, 64, 32, 4, 4),
-    Tile(64, 16, 32, 4, 4),
-    Tile(16, 16, 64, 4, 4, 4),
-)
+class Speed(NamedTuple):
+    """Nanoseconds that a core takes for one step of k: with one block of its own, and for each of many blocks."""
 
-CORES = 128
-"""Blocks that a large GPU computes at once; a smaller one only has more waves of them."""
-
-_SPEED = {(8, 16): 1.0, (8, 8): 0.9, (4, 8): 0.7, (8, 4): 0.7, (4, 4): 0.5}
-"""Share of the peak that a full GPU reaches with so many outputs a thread, by measurement."""
+    alone: float
+    busy: float
 
 
-def _cost(inner: Matmul, tile: Tile) -> float:
-    """Relative time: waves of blocks, times a block's work at the speed of its kind."""
+TILES: dict[Tile, Speed] = {
+    Tile(256, 128, 16, 8, 16): Speed(184, 184),
+    Tile(128, 128, 16, 8, 16): Speed(156, 98),
+    Tile(128, 64, 16, 8, 8): Speed(56, 56),
+    Tile(64, 128, 16, 8, 8): Speed(60, 60),
+    Tile(64, 64, 16, 8, 8): Speed(60, 27),
+    Tile(64, 64, 16, 4, 8): Speed(50, 28),
+    Tile(32, 64, 32, 4, 8): Speed(45, 17),
+    Tile(64, 32, 32, 8, 4): Speed(45, 16),
+    Tile(32, 32, 32, 4, 4): Speed(41, 11),
+    Tile(32, 32, 32, 4, 4, 4): Speed(33, 11),
+    Tile(16, 64, 32, 4, 4): Speed(43, 11),
+    Tile(64, 16, 32, 4, 4): Speed(43, 11),
+    Tile(16, 16, 64, 4, 4, 4): Speed(19, 5),
+}
+"""Measured on an H200 in Chromium. On a smaller GPU all of them are slower, in like proportion."""
+
+CORES = 132
+"""Cores of that GPU. A GPU with fewer has more blocks to each, and then the difference hardly matters."""
+
+
+def _time(inner: Matmul, tile: Tile) -> float:
+    """Estimated nanoseconds: the core with the most blocks is the last to finish."""
     blocks = -(-inner.m.size // tile.m) * -(-inner.n.size // tile.n) * inner.batch.size
-    rounds = max(1.0, blocks / CORES)
-    if rounds < 4:
-        rounds = float(-(-blocks // CORES))
-    # a block alone on its core waits for memory: what it takes is rather a thread's work than the block's
-    thread = tile.tm * tile.tn / tile.slices
-    work = tile.m * tile.n / (128 * _SPEED[tile.tm, tile.tn])
-    return rounds * (work + thread) * -(-max(inner.k.size, 1) // tile.k) * tile.k
+    rounds = -(-blocks // CORES) if blocks < 6 * CORES else blocks / CORES
+    alone, busy = TILES[tile]
+    steps = -(-max(inner.k.size, 1) // tile.k) * tile.k
+    return steps * max(alone, rounds * busy)
 
 
 def _for_cpu(inner: Matmul) -> Tile:

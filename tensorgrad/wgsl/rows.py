@@ -271,7 +271,7 @@ class _Rows:
 
 
 def _defined(body: Body, e: Expr) -> bool:
-    return e in body._names  # noqa: SLF001  # whether the template gave it a result in an open scope
+    return e in body._names  # whether the template gave it a result in an open scope
 
 
 class _Accumulator:

@@ -29,9 +29,10 @@ async def test_digits_are_learned_and_two_thousand_steps_leave_nothing_behind() 
         def on_step(step: int, steps: int, loss: float) -> None:
             if step in (20, 2_020):
                 gc.collect()
+                heap = module.HEAPU8.byteLength  # before the counts, which are a long list
                 counts, _ = spy.read()
                 buffers = counts.get("createBuffer", 0) - counts.get("destroy", 0)
-                seen[step] = (module.pyproxy_alloc_map.size, module.HEAPU8.byteLength, buffers)
+                seen[step] = (module.pyproxy_alloc_map.size, heap, buffers)
 
         try:
             result = await main(digits, epochs=15, on_step=on_step, device="webgpu")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
 from graphs import build
-from programs import assert_close, lowered, on_interpret, on_numpy, program
+from programs import assert_close, for_many_cores, lowered, on_interpret, on_numpy, program
 from tensorgrad import ops
 from tensorgrad.autodiff import append_grad
 from tensorgrad.device.base import Limits
@@ -48,6 +49,20 @@ def test_a_reshaped_result_is_read_in_its_own_shape() -> None:
     assert shapes(low) == {"0": (4, 1), "1": (16,), "2": (4, 4), "3": (2, 8), "4": (8, 2)}
     for found, wanted in zip(on_interpret(p, low), on_numpy(p), strict=True):
         assert_close(found, wanted, 1e-6, 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(0, 300, 3))
+def test_random_graphs_with_every_sum_and_product_cut(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules["tensorgrad.passes.split"]
+    monkeypatch.setattr(module, "SHORTEST_SUM", 1)
+    monkeypatch.setattr(module, "SHORTEST_INNER", 1)
+    whole = program(*build(seed))
+    p = for_many_cores(whole)
+    wanted = on_numpy(whole)
+    for found in (on_numpy(p), on_interpret(p, lowered(p))):
+        for n, (a, b) in enumerate(zip(found, wanted, strict=True)):
+            scale = float(np.abs(b).max(initial=1.0))
+            assert_close(a, b, 1e-4, 2e-5 * scale, f"output {n}")
 
 
 # Products of 64 and more ---------------------------------------------------------------------------

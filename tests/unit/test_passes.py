@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from programs import lowered, on_numpy, program
+from programs import for_many_cores, lowered, on_interpret, on_numpy, program
 from tensorgrad import ops
 from tensorgrad.autodiff import append_grad
 from tensorgrad.dtypes import bool_, f32, i32
@@ -173,6 +173,50 @@ def test_dce_keeps_leaves_and_all_that_is_seen_outside() -> None:
 def test_optimize_is_idempotent() -> None:
     graph = optimize(of(lambda x: append_grad(ops.sum(ops.softmax(x) * x), [x])[0], (5, 7)))
     assert printed(optimize(graph)) == printed(graph)
+
+
+# split ------------------------------------------------------------------------------------------
+
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(
+    ("fn", "shapes", "parts"),
+    [
+        (lambda x: x.sum(), [(65_536,)], 2),
+        (lambda x: x.sum((0, 1)), [(64, 1024)], 2),
+        (lambda x: x.sum(0), [(8192, 3)], 2),
+        (lambda x: x.sum(1), [(5, 4096)], 2),
+        (lambda x: x.sum((0, 1)), [(32, 128, 7)], 2),
+        (lambda x: ops.mean(x.T), [(2048, 32)], 2),
+        (lambda x: x.sum(0), [(9999, 3)], 1),
+        (lambda x: x.sum((0, 2)), [(64, 2, 64)], 1),
+        (lambda x: x.sum(0), [(1024, 3)], 1),
+        (lambda x, y: x @ y, [(8, 8192), (8192, 6)], 1),
+        (lambda x, y: x.T @ y, [(8192, 8), (8192, 6)], 1),
+        (lambda x, y: ops.relu(x @ y.T), [(3, 4, 4096), (7, 4096)], 1),
+        (lambda x, y: x @ y, [(2, 5, 4096), (2, 4096, 3)], 1),
+    ],
+)
+def test_split_cuts_long_sums_and_products(fn: Any, shapes: list[tuple[int, ...]], parts: int) -> None:
+    inputs = [RNG.integers(-4, 5, shape).astype(np.float32) for shape in shapes]  # exact in any order
+    whole = program(fn, inputs)
+    cut = for_many_cores(whole)
+    wanted = on_numpy(whole)[0]
+    np.testing.assert_array_equal(on_numpy(cut)[0], wanted)
+    for fuse in (True, False):
+        np.testing.assert_array_equal(on_interpret(cut, lowered(cut, fuse))[0], wanted)
+    products = ops_of(cut.graph, "matmul")
+    assert products == ops_of(whole.graph, "matmul")
+    if products:
+        # the partial products are summed over their own new axis
+        (product,) = (node for node in cut.graph.nodes if node.op == "matmul")
+        assert len(product.type.shape) > 2
+        assert ops_of(cut.graph, "sum") == 1
+        assert cut.graph.type(product.inputs[0]).shape[-1] >= 1024
+    else:
+        assert ops_of(cut.graph, "sum") == parts
 
 
 # fused kernels ------------------------------------------------------------------------------------
