@@ -14,7 +14,6 @@ import math
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,7 +57,6 @@ EXTRA = (
     Tile(128, 128, 16, 16, 8),
     Tile(128, 128, 16, 8, 8),
     Tile(128, 128, 32, 8, 16),
-    Tile(256, 128, 16, 8, 16),
     Tile(128, 256, 16, 16, 16),
     Tile(128, 64, 32, 8, 8),
     Tile(64, 64, 32, 8, 8),
@@ -69,17 +67,6 @@ EXTRA = (
     Tile(32, 32, 64, 4, 4, 8),
     Tile(64, 32, 32, 4, 4),
 )
-
-
-@contextmanager
-def setting(**values: object) -> Iterator[None]:
-    """The template with other constants."""
-    old = {name: getattr(matmul, name) for name in values}
-    for name, value in values.items():
-        setattr(matmul, name, value)
-    yield
-    for name, value in old.items():
-        setattr(matmul, name, value)
 
 
 CPU = (
@@ -109,13 +96,6 @@ def variants(name: str, case: cases.Case, quick: bool) -> Iterator[dict[str, obj
     for tile in dict.fromkeys([chosen, *few, *more]):
         source = matmul.generate(case.kernel, LARGE, tile=tile)
         yield _variant(str(tile) + f" {tile.tm}x{tile.tn}", source, tile == chosen)
-    if name == "2048":
-        for constants in ({"UNROLL": 2}, {"UNROLL": 4}, {"UNROLL": 16}, {"STRIPE": 1}, {"STRIPE": 4}, {"STRIPE": 16}):
-            with setting(**constants):
-                for tile in (Tile(128, 128, 16, 8, 16), Tile(128, 64, 16, 8, 8)):
-                    source = matmul.generate(case.kernel, LARGE, tile=tile)
-                    label = " ".join(f"{k.lower()} {v}" for k, v in constants.items())
-                    yield _variant(f"{tile} {tile.tm}x{tile.tn} {label}", source, False)
 
 
 def _fair(case: cases.Case, tile: Tile) -> bool:

@@ -157,7 +157,7 @@ class Composer:
         return value
 
     def _is_alias(self, node: Node) -> bool:
-        """A reshape of a stored value that is no leaf: the output is that buffer, if nobody sees it in another shape."""
+        """A reshape of a stored value that is no leaf, in whose buffer the output is unless it is seen in two shapes."""
         if node.op not in ("reshape", "stop_gradient"):
             return False
         owner, shape = self.alias(Value(node.id)), node.type.shape

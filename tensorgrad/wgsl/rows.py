@@ -23,6 +23,9 @@ from tensorgrad.wgsl.module import Buffers, module, needs_f16
 MAP_SIZE = 64
 """Invocations of a map's workgroup."""
 
+UNROLL = 8
+"""Columns in one round of a lane's loop, on a GPU, whose memory answers late."""
+
 ENOUGH = 1 << 15
 """Invocations that keep a large GPU busy."""
 
@@ -36,12 +39,14 @@ class Shape:
         lanes: invocations of one row.
         adjacent: the lanes of a row are neighbours (else the rows are), so that neighbours read neighbours.
         subgroup: the lanes combine by subgroup operations alone.
+        unroll: most columns that a lane takes in one round of its loop, so that their loads are under way together.
     """
 
     rows: int
     lanes: int
     adjacent: bool
     subgroup: bool = False
+    unroll: int = 1
 
     @property
     def size(self) -> int:
@@ -87,18 +92,21 @@ def choose(kernel: Kernel, limits: Limits) -> Shape:
     most = min(limits.invocations, 256)
     if limits.software:
         return Shape(min(most, 64) if rows >= 64 else 1, 1, adjacent)
+    group = limits.subgroup_size
+    # within a subgroup no barrier is needed; only long rows are worth more lanes than that
+    widest = group if group and adjacent and length <= 32 * group else most
     lanes = 1
-    while lanes < most and lanes * 2 <= length and (rows * lanes < ENOUGH or (adjacent and lanes < 32)):
+    while lanes < widest and lanes * 2 <= length and (rows * lanes < ENOUGH or (adjacent and lanes < 32)):
         lanes *= 2
     if not adjacent:
-        # 32 neighbouring rows read whole cache lines together
-        lanes = min(lanes, max(1, most // 32))
+        # 32 neighbouring rows read whole cache lines together; few rows need the lanes more
+        lanes = min(lanes, max(1, most // (32 if rows > 1024 else 8)))
     together = max(1, min(most // lanes, 64 if lanes == 1 else most // lanes, rows))
     together = 1 << (together - 1).bit_length() if together & (together - 1) else together
     while together * lanes > most:
         together //= 2
-    group = limits.subgroup_size
-    return Shape(together, lanes, adjacent, adjacent and lanes > 1 and group is not None and lanes <= group)
+    subgroup = adjacent and lanes > 1 and group is not None and lanes <= group
+    return Shape(together, lanes, adjacent, subgroup, UNROLL)
 
 
 def _along_memory(kernel: Kernel) -> bool:
@@ -192,14 +200,37 @@ class _Rows:
         accumulators = [_Accumulator(body, e) for e in group]
         k = body.fresh("k")
         start = "lane" if lanes > 1 else "0u"
-        with body.loop(f"for (var {k} = {start}; {k} < {var.size}u; {k} += {lanes}u)", {var: k}):
-            self._inner([e.args[0] for e in group])
-            for acc in accumulators:
-                acc.add(k)
+        together = self._unrolled(var.size)
+        if together == 1:
+            with body.loop(f"for (var {k} = {start}; {k} < {var.size}u; {k} += {lanes}u)", {var: k}):
+                self._accumulate(group, accumulators, k)
+        else:
+            first, u = body.fresh("k"), body.fresh("u")
+            stride = together * lanes
+            with body.loop(f"for (var {first} = {start}; {first} < {var.size}u; {first} += {stride}u)"):  # noqa: SIM117
+                # a loop of constant length, which the driver unrolls
+                with body.loop(f"for (var {u} = 0u; {u} < {together}u; {u}++)"):
+                    body.line(f"let {k} = {first} + {u} * {lanes}u;")
+                    body.bind(var, k)
+                    self._accumulate(group, accumulators, k)
         for acc, e in zip(accumulators, group, strict=True):
             if lanes > 1:
                 self._combine(acc)
             body.define(e, acc.result())
+
+    def _unrolled(self, length: int) -> int:
+        """Columns in one round: a power of two that divides each lane's share."""
+        together = self.shape.unroll
+        while length % (together * self.shape.lanes):
+            together //= 2
+            if together <= 1:
+                return 1
+        return together
+
+    def _accumulate(self, group: list[Expr], accumulators: list[_Accumulator], k: str) -> None:
+        self._inner([e.args[0] for e in group])
+        for acc in accumulators:
+            acc.add(k)
 
     def _inner(self, roots: list[Expr]) -> None:
         """Reductions that depend on the open loop's variable: each a loop of its own, in one lane."""
