@@ -72,9 +72,7 @@ def check_axis(op: str, axis: int, ndim: int, site: CallSite | None = None) -> i
     return axis % ndim if ndim else 0
 
 
-def check_axes(
-    op: str, axes: int | Sequence[int] | None, ndim: int, site: CallSite | None = None
-) -> tuple[int, ...]:
+def check_axes(op: str, axes: int | Sequence[int] | None, ndim: int, site: CallSite | None = None) -> tuple[int, ...]:
     """The axes counted from the front and sorted; None is all of them."""
     if axes is None:
         return tuple(range(ndim))
@@ -219,9 +217,7 @@ def infer_where_causal(op: str, a: Shape, site: CallSite | None = None) -> Shape
     return tuple(a)
 
 
-def infer_slice(
-    op: str, a: Shape, bounds: Sequence[tuple[int, int, int]], site: CallSite | None = None
-) -> Shape:
+def infer_slice(op: str, a: Shape, bounds: Sequence[tuple[int, int, int]], site: CallSite | None = None) -> Shape:
     """`(start, size, step)` for each axis; every element read lies inside."""
     if len(bounds) != len(a):
         fail(f"{op}: {show_shape(a)} has {len(a)} axes, {len(bounds)} slices were given", site)
@@ -232,9 +228,7 @@ def infer_slice(
     return tuple(size for _, size, _ in bounds)
 
 
-def infer_slice_last_range(
-    op: str, a: Shape, start: int, end: int, site: CallSite | None = None
-) -> Shape:
+def infer_slice_last_range(op: str, a: Shape, start: int, end: int, site: CallSite | None = None) -> Shape:
     """`[start, end)` of the last axis; an empty range is legal."""
     if not a:
         fail(f"{op}: there is no last axis in a 0-d tensor", site)

@@ -78,10 +78,7 @@ class MemoryReport:
     _ARENA_HEADER = ("arena", ">bytes", ">tensors")
 
     def _kind_rows(self) -> list[tuple[object, ...]]:
-        return [
-            (kind, count, show_bytes(nbytes), _KINDS[kind])
-            for kind, (count, nbytes) in self.by_kind.items()
-        ]
+        return [(kind, count, show_bytes(nbytes), _KINDS[kind]) for kind, (count, nbytes) in self.by_kind.items()]
 
     def _pool_rows(self) -> list[tuple[object, ...]]:
         rows = []

@@ -97,9 +97,7 @@ def kernel_profile(shown: Shown, times: Sequence[KernelTime], on_gpu: bool = Tru
         ns = time.nanoseconds or float("nan")
         source = show_site(view.site, 48) if view.site else ""
         share = time.nanoseconds / total
-        rows.append(
-            Timed(view.index, view.name, time.nanoseconds, share, view.nbytes / ns, view.flops / ns, source)
-        )
+        rows.append(Timed(view.index, view.name, time.nanoseconds, share, view.nbytes / ns, view.flops / ns, source))
     note = "timed one by one on the GPU" if on_gpu else "by the clock of this computer: formulas, on no GPU"
     return Profile(rows, "kernel", note)
 

@@ -172,9 +172,7 @@ def _spread(wanted: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
     return _SPREAD * np.max([np.where(np.isfinite(a), a, 0) for a in apart], axis=0)
 
 
-def _compare(
-    got: np.ndarray, wanted: np.ndarray, dtype: DType, spread: np.ndarray | None
-) -> tuple[np.ndarray, float]:
+def _compare(got: np.ndarray, wanted: np.ndarray, dtype: DType, spread: np.ndarray | None) -> tuple[np.ndarray, float]:
     """Where two arrays differ, and the largest part of the tolerance that is used where they do not."""
     with np.errstate(all="ignore"):
         off = np.abs(np.subtract(got, wanted, dtype=np.float64))

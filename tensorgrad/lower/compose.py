@@ -157,7 +157,7 @@ class Composer:
         return value
 
     def _is_alias(self, node: Node) -> bool:
-        """A reshape of a stored value that is no leaf, in whose buffer the output is unless it is seen in two shapes."""
+        """A reshape of a stored value that is no leaf: its buffer is the output, unless that is seen in two shapes."""
         if node.op not in ("reshape", "stop_gradient"):
             return False
         owner, shape = self.alias(Value(node.id)), node.type.shape
@@ -256,4 +256,3 @@ class Operand:
 def is_affine(e: Expr) -> bool:
     """Whether an operand is one load at an affine index, so that a template can read it in place."""
     return e.op == "load" and all(isinstance(atom, Digit) for atom, _ in e.data[1].terms)
-

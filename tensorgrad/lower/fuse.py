@@ -89,9 +89,7 @@ class Fuser:
     def _legal_order(self, j: int, i: int) -> bool:
         """No third kernel has to run after j and before i."""
         bit = 1 << j
-        return not any(
-            self.before[p] & bit for p in self._producers(i) if p != j
-        )
+        return not any(self.before[p] & bit for p in self._producers(i) if p != j)
 
     def _fits(self, a: Kernel, b: Kernel, i: int, j: int) -> bool:
         """The joined kernel's buffers are within the device's limit."""

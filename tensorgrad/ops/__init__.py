@@ -85,6 +85,12 @@ from tensorgrad.ops.indexing import (
     scatter_add,
     take,
 )
+from tensorgrad.ops.joining import (
+    cat,
+    concat,
+    split,
+    stack,
+)
 from tensorgrad.ops.matmul import (
     matmul,
 )
@@ -112,8 +118,6 @@ from tensorgrad.ops.reduce import (
     var,
 )
 from tensorgrad.ops.views import (
-    cat,
-    concat,
     expand,
     expand_dims,
     flatten,
@@ -123,9 +127,7 @@ from tensorgrad.ops.views import (
     pad,
     permute,
     reshape,
-    split,
     squeeze,
-    stack,
     swapaxes,
     unsqueeze,
 )

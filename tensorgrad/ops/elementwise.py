@@ -72,9 +72,7 @@ neg_p = _elementwise("neg", lambda xp, x: -x, lambda g, out, x: (-g,))
 abs_p = _elementwise("abs", lambda xp, x: xp.abs(x), lambda g, out, x: (g * sign(x),), "fi")
 sign_p = _elementwise("sign", lambda xp, x: xp.sign(x), lambda g, out, x: (None,), "fi")
 sqrt_p = _elementwise("sqrt", lambda xp, x: xp.sqrt(x), lambda g, out, x: (g * 0.5 / out,), "f")
-rsqrt_p = _elementwise(
-    "rsqrt", lambda xp, x: 1 / xp.sqrt(x), lambda g, out, x: (g * -0.5 * (out * out * out),), "f"
-)
+rsqrt_p = _elementwise("rsqrt", lambda xp, x: 1 / xp.sqrt(x), lambda g, out, x: (g * -0.5 * (out * out * out),), "f")
 exp_p = _elementwise("exp", lambda xp, x: xp.exp(x), lambda g, out, x: (g * out,), "f")
 expm1_p = _elementwise("expm1", lambda xp, x: xp.expm1(x), lambda g, out, x: (g * (out + 1),), "f")
 log_p = _elementwise("log", lambda xp, x: xp.log(x), lambda g, out, x: (g / x,), "f")
@@ -83,9 +81,7 @@ sin_p = _elementwise("sin", lambda xp, x: xp.sin(x), lambda g, out, x: (g * cos(
 cos_p = _elementwise("cos", lambda xp, x: xp.cos(x), lambda g, out, x: (-g * sin(x),), "f")
 tanh_p = _elementwise("tanh", lambda xp, x: xp.tanh(x), lambda g, out, x: (g * (1 - out * out),), "f")
 sigmoid_p = _elementwise("sigmoid", _sigmoid, lambda g, out, x: (g * (out * (1 - out)),), "f")
-erf_p = _elementwise(
-    "erf", _erf, lambda g, out, x: (g * (2 / np.sqrt(np.pi)).item() * exp(-(x * x)),), "f"
-)
+erf_p = _elementwise("erf", _erf, lambda g, out, x: (g * (2 / np.sqrt(np.pi)).item() * exp(-(x * x)),), "f")
 floor_p = _elementwise("floor", lambda xp, x: xp.floor(x), lambda g, out, x: (None,), "f")
 ceil_p = _elementwise("ceil", lambda xp, x: xp.ceil(x), lambda g, out, x: (None,), "f")
 round_p = _elementwise("round", lambda xp, x: xp.round(x), lambda g, out, x: (None,), "f")

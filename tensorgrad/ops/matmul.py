@@ -60,4 +60,3 @@ def matmul(a: TensorLike, b: TensorLike) -> Tensor:
     x = reshape(broadcast_to(x, *batch, rows, k), count, rows, k)
     y = reshape(broadcast_to(y, *batch, k, columns), count, k, columns)
     return reshape(bind(matmul_p, x, y), *out)
-

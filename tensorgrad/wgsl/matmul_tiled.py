@@ -5,10 +5,10 @@ neighbours in a warp read neighbours in workgroup memory: thread `ty` has the ve
 thread `tx` the vec4s of columns `tx`, `tx + across`, ... Its sums are variables `c<row>_<vec4 of columns>`, so that
 they stay in registers.
 
-What makes the inner loop fast (measured on an H200 at 2048): it is written out for 16 steps, and each step's rows
-and columns are read before the step before is multiplied (35 -> 44 TFLOP/s). The arrays in workgroup memory have
-two dimensions, so that a shader compiler which keeps indices in bounds works on a column that is the same in all
-steps, and addresses differ by constants.
+What makes the inner loop fast (measured on an H200 at 2048): it is written out, and each step's rows and columns
+are read before the step before is multiplied (35 -> 44 TFLOP/s); with 16 products a step or fewer the plain loop is
+faster. The arrays in workgroup memory have two dimensions, so that a shader compiler which keeps indices in bounds
+works on a column that is the same in all steps, and addresses differ by constants.
 """
 
 from __future__ import annotations
@@ -43,25 +43,24 @@ def row_of(tile: Tile, i: int) -> str:
 def multiply(tile: Tile) -> list[str]:
     """Adds all products of the two tiles to the sums."""
     steps = tile.k // tile.slices
-    # few products a step are no longer than the loop's own work, and a long text takes long to compile
-    chunk = min(steps, 16 if tile.tm * tile.tn >= 32 else 4)
     first = [f"slice * {steps}u"] if tile.slices > 1 else []
-    first += ["kk"] if chunk < steps else []
+    if tile.tm * tile.tn < 32:
+        body = [*_read(tile, " + ".join([*first, "kk"]), 0), *_products(tile, 0)]
+        return [f"for (var kk = 0u; kk < {steps}u; kk++) {{", *_indent(body), "}"]
+    lines: list[str] = []
+    for u in range(steps + 1):
+        lines += _read(tile, " + ".join([*first, f"{u}u"]), u) if u < steps else []
+        lines += _products(tile, u - 1) if u else []
+    return ["{", *_indent(lines), "}"]
 
-    def at(u: int) -> str:
-        return " + ".join([*first, f"{u}u"] if u or not first else first)
 
-    body = _read(tile, at(0), 0)
-    for u in range(chunk):
-        body += _read(tile, at(u + 1), u + 1) if u + 1 < chunk else []
-        body += [
-            f"c{i}_{j} = fma(vec4<f32>(p{u}_{i // 4}.{_XYZW[i % 4]}), q{u}_{j}, c{i}_{j});"
-            for i in range(tile.tm)
-            for j in range(tile.tn // 4)
-        ]
-    if chunk == steps:
-        return ["{", *_indent(body), "}"]
-    return [f"for (var kk = 0u; kk < {steps}u; kk += {chunk}u) {{", *_indent(body), "}"]
+def _products(tile: Tile, number: int) -> list[str]:
+    """The products of the rows and columns of one step."""
+    return [
+        f"c{i}_{j} = fma(vec4<f32>(p{number}_{i // 4}.{_XYZW[i % 4]}), q{number}_{j}, c{i}_{j});"
+        for i in range(tile.tm)
+        for j in range(tile.tn // 4)
+    ]
 
 
 def _read(tile: Tile, step: str, number: int) -> list[str]:
