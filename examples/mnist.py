@@ -59,6 +59,7 @@ async def main(
     """
     steps = epochs * (len(data["train_images"]) // BATCH)
     optimizer = optim.AdamW(optim.CosineAnnealingLR(1e-2, steps), weight_decay=0.1)
+    nn.init.manual_seed(0)  # the same start each time
     inputs = {"x": tg.f32[BATCH, 784], "y": tg.i32[BATCH]}
     train = await tg.compile(Classifier(), loss_fn, optimizer, inputs, device=device, seed=0)
 

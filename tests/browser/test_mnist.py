@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mnist import main
 
+from mnist import main
 from runtime_browser import Spy
 
 DIGITS = Path(__file__).parents[2] / "build" / "data" / "mnist.npz"
