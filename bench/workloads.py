@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from tensorgrad import nn, optim
 
 class MLP(nn.Module):
     def __init__(self, sizes: list[int]) -> None:
-        self.l1, self.l2, self.l3 = (nn.Linear(i, o) for i, o in zip(sizes, sizes[1:], strict=False))
+        self.l1, self.l2, self.l3 = (nn.Linear(i, o) for i, o in pairwise(sizes))
 
     def forward(self, x: tg.Tensor) -> tg.Tensor:
         return self.l3(tg.relu(self.l2(tg.relu(self.l1(x)))))
@@ -87,7 +88,9 @@ def problem(work: Any, options: dict[str, Any]) -> tuple[nn.Module, Callable[...
 class Session:
     """A workload ready to step, called from JavaScript."""
 
-    def __init__(self, step: Callable[..., Any], note: dict[str, Any], profile: Callable[[], Any] | None = None) -> None:
+    def __init__(
+        self, step: Callable[..., Any], note: dict[str, Any], profile: Callable[[], Any] | None = None
+    ) -> None:
         self._step, self.profile = step, profile
         self.note = json.dumps(note)
 

@@ -43,7 +43,9 @@ class Block(nn.Module):
 class CharGPT(nn.Module):
     """A character transformer: logits `[batch, context, vocabulary]`."""
 
-    def __init__(self, layers: int = 4, width: int = 128, heads: int = 4, context: int = 64, vocabulary: int = 65) -> None:
+    def __init__(
+        self, layers: int = 4, width: int = 128, heads: int = 4, context: int = 64, vocabulary: int = 65
+    ) -> None:
         self.token = nn.Embedding(vocabulary, width)
         self.position = nn.Embedding(context, width)
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))

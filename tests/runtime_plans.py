@@ -27,9 +27,7 @@ def wgsl(body: str, threads: int, *bindings: str) -> str:
         name, _, mode = name.partition(":")
         access = "read_write" if mode == "w" else "read"
         lines.append(f"@group(0) @binding({index}) var<storage, {access}> {name}: array<{kind or 'f32'}>;")
-    return "\n".join(lines) + HEAD.replace("struct F32 {{ _: array<f32> }}\n", "").format(
-        threads=threads, body=body
-    )
+    return "\n".join(lines) + HEAD.replace("struct F32 {{ _: array<f32> }}\n", "").format(threads=threads, body=body)
 
 
 class Plan:
@@ -103,9 +101,7 @@ def descent() -> Plan:
     p.add("grad", "w.grad", (4,))
     p.add("output", "loss")
     p.kernel("grad", "w_grad[i] = w[i] - x[i];", 4, "w", "x", "w.grad:w")
-    body = (
-        "var s = 0.0; for (var k = 0u; k < 4u; k++) { s += 0.5 * g[k] * g[k]; } loss[0] = s; steps[0] += 1.0;"
-    )
+    body = "var s = 0.0; for (var k = 0u; k < 4u; k++) { s += 0.5 * g[k] * g[k]; } loss[0] = s; steps[0] += 1.0;"
     p.kernel("loss", body.replace("g[k]", "w_grad[k]"), 1, "w.grad", "loss:w", "steps:w")
     p.kernel("update", "w[i] -= 0.5 * w_grad[i];", 4, "w.grad", "w:w")
     return p

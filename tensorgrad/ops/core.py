@@ -164,8 +164,8 @@ def tensor(value: Any, dtype: DType | None = None) -> Tensor:
     """A constant of the running trace from a number or an array.
 
     >>> import tensorgrad as tg
-    >>> print(tg.trace(lambda: tg.tensor([1.0, 2.0])))
-    %0: f32[2] = array() data=<2 numbers> dtype=f32
+    >>> print(tg.trace(lambda: tg.tensor([1.0, 2.0])))  # doctest: +ELLIPSIS
+    %0: f32[2] = array(data=<2 numbers>, dtype=f32)  # ...
     return %0
     """
     if isinstance(value, Tensor):

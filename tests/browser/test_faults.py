@@ -269,9 +269,7 @@ async def test_steps_at_once_are_steps_in_sequence() -> None:
     train = await start("webgpu")
     together = await soon(asyncio.gather(*(train.step(batch(i)) for i in range(4))))
     assert [result.loss for result in together] == expected[:4]
-    mixed = await soon(
-        asyncio.gather(train.submit(batch(4)), train.state_dict(), train.step(batch(5)), train.losses())
-    )
+    mixed = await soon(asyncio.gather(train.submit(batch(4)), train.state_dict(), train.step(batch(5)), train.losses()))
     assert mixed[1]["calls"] == 5
     assert mixed[2].loss == expected[5]
     np.testing.assert_array_equal(mixed[3], np.array(expected[4:5], np.float32))

@@ -6,9 +6,9 @@ import time
 
 import numpy as np
 import pytest
-from models import CharGPT, characters, next_token_loss
 
 import tensorgrad as tg
+from models import CharGPT, characters, next_token_loss
 from tensorgrad import nn, optim
 
 pytestmark = pytest.mark.webgpu(timeout=300)

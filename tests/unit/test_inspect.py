@@ -434,6 +434,7 @@ def test_nan_and_infinity_are_numbers_to_agree_on() -> None:
     fn = lambda x: x * 2.0  # noqa: E731
     assert judged(fn, {"x": x}, lambda a: a).difference is None
     for place, wrong in ((0, np.nan), (1, 1.0), (2, np.inf), (3, 0.0), (4, 3e38)):
+
         def spoil(a: np.ndarray, place: int = place, wrong: float = wrong) -> np.ndarray:
             a[place] = wrong
             return a
