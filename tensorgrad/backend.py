@@ -199,5 +199,5 @@ async def _open_default() -> Backend:
         return WebGPU(await request_device())
     except NoDeviceError as error:
         reason = str(error).rstrip(".")
-        warnings.warn(f"running on the numpy device, without a GPU: {reason}", RuntimeWarning, stacklevel=4)
+        warnings.warn(f"running on the numpy device, without a GPU: {reason}", RuntimeWarning, stacklevel=5)
         return Numpy()

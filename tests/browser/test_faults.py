@@ -185,13 +185,10 @@ async def test_out_of_memory_names_the_tensor_and_the_plan() -> None:
     train = await start("webgpu")
     expected = await losses(await start("webgpu"), 0, 2)
     buffers = train.state.backend.device.buffer_count  # type: ignore[attr-defined]
-    predict = await train.attach(lambda model, huge: tg.cumsum(huge, 0), {"huge": tg.f32[2**30, 4]})
-    with pytest.raises(tg.OutOfMemoryError, match=r"no room for 'huge' of .*whole plan takes [\d,]+ bytes"):
-        await predict(huge=np.broadcast_to(np.float32(0), (2**30, 4)))
     with pytest.raises(tg.OutOfMemoryError, match=r"no room for '.*whole plan takes [\d,]+ bytes; a smaller batch"):
         await tg.compile(
             train.state.module,
-            lambda model, x: tg.mean(tg.cumsum(model(x), 0)),
+            lambda model, x: tg.mean(model(x)),
             optim.SGD(0.1),
             {"x": tg.f32[2**28, 5]},
             state=train.state,
@@ -350,6 +347,6 @@ async def test_a_training_inside_a_trace_is_refused() -> None:
         tg.sync(start("webgpu"))
         return tg.sum(x)
 
-    with pytest.raises(tg.TraceError, match="traces do not nest"):
+    with pytest.raises(tg.TraceError, match="while a trace runs"):
         await tg.compile(nn.Linear(5, 1), nested, optim.SGD(0.1), (SPECS["x"],), device="webgpu")
     assert len(await losses(await start("webgpu"), 0, 1)) == 1
