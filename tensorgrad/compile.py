@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from tensorgrad.backend import Built, open_backend
 from tensorgrad.callsite import call_site
-from tensorgrad.errors import InputError
+from tensorgrad.errors import InputError, NonFiniteError
 from tensorgrad.graph import Graph, Value
 from tensorgrad.inspect import CheckReport, Inspected, Profile
 from tensorgrad.nn.module import Module
@@ -49,6 +49,7 @@ async def compile(
     seed: int | None = None,
     keep_grads: bool = False,
     snapshot_every: int | None = None,
+    nonfinite: Literal["skip", "raise"] = "skip",
 ) -> Train:
     """Traces a training step, differentiates it, and compiles it for a device.
 
@@ -63,6 +64,8 @@ async def compile(
         keep_grads: let `train.gradients()` read the last step's gradients.
         snapshot_every: keep a copy of everything on the host each so many steps, from which
             `train.restore()` goes on after the device was lost.
+        nonfinite: a step whose loss is NaN or infinite changes nothing; "raise" makes `train.step` raise
+            NonFiniteError then, "skip" returns the loss.
 
     Raises:
         ShapeError, DtypeError, TraceError: from tracing `loss_fn`, with the line that is at fault.
@@ -90,11 +93,13 @@ async def compile(
         raise InputError("a training step needs every size; None is for attach and compile_forward", call_site())
     if not isinstance(optimizer, Optimizer):
         raise InputError(f"expected an optimizer such as optim.AdamW(1e-3), got {optimizer!r}", call_site())
+    if nonfinite not in ("skip", "raise"):
+        raise InputError(f"nonfinite is 'skip' or 'raise', got {nonfinite!r}", call_site())
     state = await _open_state(model, state, device, seed)
     state.check_inputs(structure.leaves)
     optimizer.prefix = state.enter(optimizer)
     graph = trace_step(model, loss_fn, optimizer, structure, state)
-    train = Train(state, optimizer, structure, graph, keep_grads, snapshot_every)
+    train = Train(state, optimizer, structure, graph, keep_grads, snapshot_every, nonfinite)
     async with state.turns:
         await train.build()
     state.enroll(train)
@@ -129,10 +134,12 @@ class Train(Inspected):
         graph: Graph,
         keep_grads: bool,
         snapshot_every: int | None,
+        nonfinite: str,
     ) -> None:
         self.state, self.optimizer, self.inputs, self.graph = state, optimizer, inputs, graph
         self.snapshot: dict[str, Any] | None = None
         self._keep_grads, self._snapshot_every, self._since = keep_grads, snapshot_every, 0
+        self._nonfinite = nonfinite
         self._prefix = optimizer.prefix
         self._row = state.row(graph)
         self._floats = self._row.view(np.float32)
@@ -169,6 +176,7 @@ class Train(Inspected):
         Raises:
             InputError: names, shapes, dtypes or ranges that do not fit; nothing was changed.
             DeviceLostError: the device is gone; `restore` goes on from the last snapshot.
+            NonFiniteError: the loss is, and `tg.compile` was told to raise.
 
         A loss that is not finite leaves parameters, optimizer state and step count as they were.
         """
@@ -184,8 +192,15 @@ class Train(Inspected):
                     found = await executor.run(inputs, self._names)
                 captures = {name.removeprefix(CAPTURE): found[name] for name in self._names[1:]}
                 result = StepResult(float(found["loss"]), captures)
-            self._made(inputs, bool(np.isfinite(result.loss)))
+            finite = bool(np.isfinite(result.loss))
+            self._made(inputs, finite)
         await self._maybe_snapshot()
+        if not finite and self._nonfinite == "raise":
+            step = self.state.counts[self._prefix] + 1
+            raise NonFiniteError(
+                f"the loss of step {step} is {result.loss}; weights, optimizer state and step count are as before it. "
+                "Look at the batch, or lower the learning rate."
+            )
         return result
 
     async def submit(self, *args: Any, **kwargs: Any) -> None:

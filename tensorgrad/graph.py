@@ -78,6 +78,8 @@ class Node:
 def show_attr(value: object) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(show_attr, value))}]"
+    if callable(value):
+        return getattr(value, "__name__", repr(value))
     return str(value)
 
 

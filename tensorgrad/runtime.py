@@ -8,11 +8,9 @@ trainer, a second loss, a predictor.
 
 from __future__ import annotations
 
-import asyncio
 import struct
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +21,7 @@ from tensorgrad.device.store import Placement, Store, Stored, place, record
 from tensorgrad.dtypes import DType
 from tensorgrad.errors import InputError, TensorgradError
 from tensorgrad.plan import BufferPlan, BufferSpec, KernelSpec
+from tensorgrad.turns import Turns
 
 __all__ = ["Runtime", "Store", "Stored", "create_runtime"]
 
@@ -101,30 +100,6 @@ class _Slot(NamedTuple):
     spec: BufferSpec
 
 
-class _Turns:
-    """Steps one after the other, in the order of their calls.
-
-    A keyboard interrupt can end a task between any two instructions, so also between taking
-    the lock and giving it back; a lock whose holder has ended is taken from it.
-    """
-
-    def __init__(self) -> None:
-        self._lock = asyncio.Lock()
-        self._holder: asyncio.Task[Any] | None = None
-
-    async def __aenter__(self) -> None:
-        if self._lock.locked() and self._holder is not None and self._holder.done():
-            self._lock.release()
-        await self._lock.acquire()
-        self._holder = asyncio.current_task()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._holder = None
-        self._lock.release()
-
-
 class Runtime:
     """A plan on a device, ready to step. Made by `create_runtime`.
 
@@ -151,7 +126,7 @@ class Runtime:
         self.store = store
         self._slices = placement.slices
         self._program = program
-        self._turns = _Turns()
+        self._turns = Turns()
         self._slots = _slots(plan, placement.staging, program.staging)
         self._names = frozenset(plan.inputs)
         self._reads: dict[tuple[str, ...], tuple[Slice, ...]] = {}

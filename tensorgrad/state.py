@@ -6,12 +6,10 @@ see each other's updates at once. The module itself keeps initial values only.
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -26,6 +24,7 @@ from tensorgrad.nn.parameter import Parameter
 from tensorgrad.nn.state import IncompatibleKeys, match_state
 from tensorgrad.ops.arena import parts
 from tensorgrad.trace import STEP_SLOTS
+from tensorgrad.turns import Turns
 
 T = TypeVar("T")
 
@@ -264,33 +263,6 @@ class State:
             await self.upload(start)
             self.calls = 0
             await self.recount()
-
-
-class Turns:
-    """One user of the device state at a time, in the order in which they asked.
-
-    An interrupt can end a task anywhere, so a lock whose holder has ended is taken from it.
-    """
-
-    def __init__(self) -> None:
-        self._lock = asyncio.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._holder: asyncio.Task[Any] | None = None
-
-    async def __aenter__(self) -> None:
-        if self._loop is not (loop := asyncio.get_running_loop()):
-            # each asyncio.run has a loop of its own, and with the last one its tasks have ended
-            self._loop, self._lock = loop, asyncio.Lock()
-        elif self._lock.locked() and self._holder is not None and self._holder.done():
-            self._lock.release()
-        await self._lock.acquire()
-        self._holder = asyncio.current_task()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._holder = None
-        self._lock.release()
 
 
 def _parts(graph: Graph, name: str) -> list[Part]:

@@ -24,7 +24,9 @@ def _spec(lowered: Lowered, kernel: Kernel, limits: Limits) -> KernelSpec:
     if kernel.matmul:
         source = matmul.generate(kernel, limits)
         bindings = tuple(Binding(where[value], write) for value, write in source.bindings)
-        return KernelSpec(f"{source.name} {name}", index, source.wgsl, bindings, source.threads, source.workgroup_size)
+        return KernelSpec(
+            f"{source.name} {name}".rstrip(), index, source.wgsl, bindings, source.threads, source.workgroup_size
+        )
     buffers = _buffers(lowered, kernel)
     wgsl, threads, size = row_kernel(kernel, buffers, limits) if kernel.kind == "row" else map_kernel(kernel, buffers)
     bindings = tuple(Binding(b, b in buffers.written) for b in buffers.ids)

@@ -15,7 +15,7 @@ import pytest
 import tensorgrad as tg
 from runtime_browser import new_device, soon
 from tensorgrad import backend, nn, optim
-from training import SPECS, assert_same, batch, losses, start
+from training import SPECS, Net, assert_same, batch, loss_fn, losses, start
 
 pytestmark = pytest.mark.webgpu
 
@@ -185,6 +185,9 @@ async def test_out_of_memory_names_the_tensor_and_the_plan() -> None:
     train = await start("webgpu")
     expected = await losses(await start("webgpu"), 0, 2)
     buffers = train.state.backend.device.buffer_count  # type: ignore[attr-defined]
+    predict = await train.attach(lambda model, x: {"huge": tg.broadcast_to(x, (2**30, 4))}, {"x": tg.f32[4]})
+    with pytest.raises(tg.OutOfMemoryError, match=r"no room for 'huge' of .*whole plan takes [\d,]+ bytes"):
+        await predict(x=np.zeros(4, np.float32))
     with pytest.raises(tg.OutOfMemoryError, match=r"no room for '.*whole plan takes [\d,]+ bytes; a smaller batch"):
         await tg.compile(
             train.state.module,
@@ -220,6 +223,18 @@ async def test_a_loss_that_is_not_finite_changes_nothing(bad: float) -> None:
     np.testing.assert_array_equal(await train.losses(), np.array(expected[2:3], np.float32))
     assert await losses(train, 3, 4) == expected[3:]
     assert_same(await train.state_dict(), await other.state_dict(), counters=False)
+
+
+async def test_a_loss_that_is_not_finite_raises_where_that_was_asked_for() -> None:
+    train = await start("webgpu", nonfinite="raise")
+    await losses(train, 0, 1)
+    before = await train.state_dict()
+    poisoned = batch(1)
+    poisoned["x"][0] = np.nan
+    with pytest.raises(tg.NonFiniteError, match=r"the loss of step 2 is nan; weights.* as before it"):
+        await train.step(poisoned)
+    assert_same(await train.state_dict(), before, counters=False)
+    assert np.isfinite(await losses(train, 1, 2)).all()
 
 
 # -- inputs -----------------------------------------------------------------------------------
@@ -344,9 +359,10 @@ async def test_a_training_inside_a_trace_is_refused() -> None:
         pytest.skip("nothing can wait inside a trace here")
 
     def nested(model: nn.Module, x: tg.Tensor) -> tg.Tensor:
-        tg.sync(start("webgpu"))
+        tg.sync(tg.compile(inner, loss_fn, optim.SGD(0.1), SPECS, device="webgpu"))
         return tg.sum(x)
 
-    with pytest.raises(tg.TraceError, match="while a trace runs"):
+    inner = Net()
+    with pytest.raises(tg.TraceError, match="traces do not nest"):
         await tg.compile(nn.Linear(5, 1), nested, optim.SGD(0.1), (SPECS["x"],), device="webgpu")
     assert len(await losses(await start("webgpu"), 0, 1)) == 1

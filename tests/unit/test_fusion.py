@@ -73,7 +73,7 @@ TRANSPOSED = {
     "tn": lambda a, b: a.T @ b,
     "tt": lambda a, b: a.T @ b.T,
 }
-BLOCKED = re.compile(r"matmul (direct (\d+)x(\d+)|(\d+)x(\d+)x(\d+)(/\d+)?) (nn|nt|tn|tt) ")
+BLOCKED = re.compile(r"matmul (direct (\d+)x(\d+)|(\d+)x(\d+)x(\d+)(/\d+)?) (nn|nt|tn|tt)( |$)")
 
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(software=True)], ids=["gpu", "cpu"])
