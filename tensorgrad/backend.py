@@ -99,7 +99,8 @@ class WebGPU:
         from tensorgrad.runtime import create_runtime
 
         with stage("lower"):
-            lowered = lower(graph, outputs, max_buffers=self.limits.storage_buffers)
+            limits = self.limits
+            lowered = lower(graph, outputs, max_buffers=limits.storage_buffers, totals=not limits.software)
         with stage("wgsl"):
             kernels = tuple(generate(lowered, self.limits))
         with stage("device"):

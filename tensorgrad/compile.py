@@ -98,7 +98,7 @@ async def compile(
     state = await _open_state(model, state, device, seed)
     state.check_inputs(structure.leaves)
     optimizer.prefix = state.enter(optimizer)
-    graph = trace_step(model, loss_fn, optimizer, structure, state)
+    graph = trace_step(model, loss_fn, optimizer, structure, state, keep_grads)
     train = Train(state, optimizer, structure, graph, keep_grads, snapshot_every, nonfinite)
     async with state.turns:
         await train.build()

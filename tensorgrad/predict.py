@@ -116,7 +116,7 @@ class Predictor(Inspected):
             outputs = trace_into(graph, run, training=self.training, names=self.state.names)
         graph.outputs.extend(outputs.values.values())
         with stage("passes"):
-            graph = optimize(graph, many_cores=not self.state.backend.limits.software)
+            graph = optimize(graph, self.state.backend.limits)
         return graph, Outputs(outputs.form, dict(zip(outputs.values, graph.outputs, strict=True)))
 
     @property

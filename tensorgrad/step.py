@@ -22,9 +22,18 @@ from tensorgrad.trace import state_input, tensor_input, trace_into, update_state
 
 
 def trace_step(
-    model: Module, loss_fn: Callable[..., Tensor], optimizer: Optimizer, structure: Structure, state: State
+    model: Module,
+    loss_fn: Callable[..., Tensor],
+    optimizer: Optimizer,
+    structure: Structure,
+    state: State,
+    keep_grads: bool = False,
 ) -> Graph:
-    """The optimized graph of one training step: forward, gradients, updates."""
+    """The optimized graph of one training step: forward, gradients, updates.
+
+    Args:
+        keep_grads: have a buffer for each gradient, that the host can read.
+    """
     graph = Graph()
 
     def step() -> None:
@@ -47,7 +56,8 @@ def trace_step(
         if not params:
             raise TraceError("the loss depends on no parameter of the model that may be trained", call_site())
         held = optimizer.update(params, grads, loss, state.span(optimizer.prefix))
-        graph.grads.update({name: grad.value for name, grad in held.items()})
+        if keep_grads:
+            graph.grads.update({name: grad.value for name, grad in held.items()})
         steps = state_input(steps_name(optimizer.prefix), (), i32)
         update_state(steps, where(finite, add(steps, 1), steps))
         # what the host reads needs a buffer that no update overwrites
@@ -60,7 +70,7 @@ def trace_step(
         trace_into(graph, step, training=True, names=state.names)
     state.check_packs(graph, optimizer.prefix)
     with stage("passes"):
-        return optimize(graph, many_cores=not state.backend.limits.software)
+        return optimize(graph, state.backend.limits)
 
 
 def _check_loss(loss: Any) -> None:

@@ -189,7 +189,7 @@ class _Compiled:
             name = graph.leaf_name(next(iter(graph.updates)))
             raise TraceError(f"a jitted function keeps no state, but updates {name!r}; use tg.compile", call_site())
         graph.outputs.extend(outputs.values.values())
-        graph = optimize(graph, many_cores=not backend.limits.software)
+        graph = optimize(graph, backend.limits)
         named = dict(zip(outputs.values, graph.outputs, strict=True))
         return _Program(await backend.build(graph, named, backend.store()), outputs.form)
 

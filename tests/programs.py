@@ -14,6 +14,7 @@ import numpy as np
 
 from tensorgrad.backend import Built, open_backend
 from tensorgrad.device import interpret
+from tensorgrad.device.base import Limits
 from tensorgrad.device.numpy import evaluate
 from tensorgrad.dtypes import from_numpy
 from tensorgrad.graph import Graph, Value
@@ -68,7 +69,7 @@ def program(
 
 def for_many_cores(p: Program) -> Program:
     """The same program with long sums and products cut, as for a GPU."""
-    return Program(p.traced, optimize(p.traced, many_cores=True), p.values)
+    return Program(p.traced, optimize(p.traced, Limits()), p.values)
 
 
 def on_numpy(p: Program, graph: Graph | None = None, values: Arrays | None = None) -> list[np.ndarray]:

@@ -84,12 +84,12 @@ def run_kernel(lowered: Lowered, kernel: Kernel, buffers: dict[int, np.ndarray])
         return buffers[where[value]][: graph.type(value).size]
 
     grid = _grid(kernel.vars)
-    acc: dict[Value, np.ndarray] = {}
+    acc: dict[Value | Var, np.ndarray] = {}
     if kernel.matmul:
         m = kernel.matmul
         a = _on(m.a, (m.batch, m.m, m.k), read)
         b = _on(m.b, (m.batch, m.k, m.n), read)
-        acc = {Value(m.node): np.matmul(a, b)}
+        acc = {Value(m.node): np.matmul(a, b), m.m: a.sum(2)[:, :, None], m.n: b.sum(1)[:, None, :]}
     shape = tuple(v.size for v in kernel.vars)
     found: list[tuple[Value, np.ndarray, np.ndarray]] = []
     for store in kernel.stores:

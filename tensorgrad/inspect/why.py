@@ -15,6 +15,7 @@ _RULES = {
     ("matmul", "map"): "a map reads {values} at its own place only, so it is computed as an epilogue on the sums",
     ("row", "map"): "a map reads {values} of its own row, so its elements became the row's columns",
     ("map", "row"): "a row kernel runs along {values}, which is computed within the row",
+    ("row", "matmul"): "the matmul has every element of {values} in hand, so it adds them up on the side",
     ("row", "row"): "{values} is read by a kernel over the same rows, within each row",
 }
 _LISTED = 12

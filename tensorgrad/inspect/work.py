@@ -11,8 +11,9 @@ from tensorgrad.lower.expr import Expr, walk
 from tensorgrad.lower.index import Var, digits
 from tensorgrad.lower.kernel import Kernel, store_vars
 from tensorgrad.lower.lowering import Lowered
+from tensorgrad.lower.totals import total_of
 
-_FREE = frozenset({"const", "index", "load", "acc", "param", "cast", "bitcast", "reduce", "call"})
+_FREE = frozenset({"const", "index", "load", "acc", "total", "param", "cast", "bitcast", "reduce", "call"})
 
 
 def computed(graph: Graph, wanted: Iterable[Value], known: Callable[[Value], bool]) -> list[Node]:
@@ -51,6 +52,8 @@ def flops(kernel: Kernel) -> int:
     if kernel.matmul:
         m = kernel.matmul
         total += 2 * m.batch.size * m.m.size * m.n.size * m.k.size
+        if added := total_of(kernel):
+            total += m.batch.size * added.expr.data.size * m.k.size
     return total
 
 
@@ -96,6 +99,8 @@ class _Free:
     def _one(self, e: Expr) -> frozenset[Var]:
         if e.op == "acc":
             return self.matmul
+        if e.op == "total":
+            return frozenset({e.data})
         found = frozenset[Var]().union(*(self.memo[id(c)] for c in e.children))
         for index in e.indices:
             found |= {d.var for d in digits(index)}

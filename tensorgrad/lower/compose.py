@@ -31,6 +31,10 @@ CHEAP = 48
 """A value of at most this cost is computed again by each reader rather than stored (unless it reads much)."""
 
 
+DEAR = 16
+"""A slope (of GELU, say) of at least this cost is stored by the forward pass, not computed by the backward pass."""
+
+
 class Costs(NamedTuple):
     """What composing a value costs its reader.
 
@@ -83,7 +87,7 @@ class Composer:
         readers = self._readers()
         for node in graph.nodes:
             if node.op in ("matmul", "gather", "scatter_add"):
-                for operand in node.inputs:
+                for operand in node.inputs[:1] if node.op == "gather" else node.inputs:
                     self._store(self._operand_buffer(operand), f"a {node.op} reads it in place")
         for node in graph.nodes:
             value = Value(node.id)
@@ -101,6 +105,8 @@ class Composer:
                     self._store(value, f"{readers[value]} operations read it, which is dearer to compute than to read")
                 elif self._expands(node, cost):
                     self._store(value, "its readers are so much larger that each element would be computed many times")
+                for operand in node.inputs:
+                    self._store_slope(node, self.base(operand))
             self._bound(node)
             stored = value in self.stored
             self.costs[value] = Costs(frozenset(), frozenset({value})) if stored else self._cost(node)
@@ -108,6 +114,24 @@ class Composer:
     def _store(self, value: Value, reason: str) -> None:
         self.stored.add(value)
         self.reasons.setdefault(value, reason)
+
+    def _store_slope(self, node: Node, value: Value) -> None:
+        """Stores what an operation of the backward pass needs of a product, if it is dear to compute.
+
+        The product's own kernel can compute it, which then need not store the product.
+        """
+        cost = self._cost(self.graph.node(value))
+        if value in self.stored or not self.recompute or self._ops(cost) < DEAR:
+            return
+        large = [v for v in cost.loads if self.graph.type(v).size == node.type.size]
+        others = [v for operand in node.inputs for v in self.costs[operand].loads if v not in cost.loads]
+        if (
+            len(large) == 1
+            and self.graph.node(large[0]).op == "matmul"
+            and any(self.graph.node(v).op == "matmul" and self.graph.type(v).size == node.type.size for v in others)
+        ):
+            self._store(value, "the kernel of the product that it depends on computes it on the way")
+            self.costs[value] = Costs(frozenset(), frozenset({value}))
 
     def _bound(self, node: Node) -> None:
         """Stores operands that read most until the node's kernel can bind all that it reads."""

@@ -13,7 +13,7 @@ depends on such a load, and a result that does is an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def evaluate(
     root: Expr,
     variables: Mapping[Var, Array],
     read: Read,
-    acc: Mapping[Value, Array] | None = None,
+    acc: Mapping[Any, Array] | None = None,
     strict: bool = True,
 ) -> Array:
     """The array of an expression's values.
@@ -55,7 +55,7 @@ def evaluate(
         root: the expression.
         variables: an array of whole numbers for each free loop variable; they broadcast.
         read: the stored elements of a value, flat.
-        acc: for each `acc` leaf the array that it stands for, of the variables' common shape.
+        acc: for each `acc` or `total` leaf, by its data, the array that it stands for, of the variables' common shape.
         strict: raise where an element depends on a load outside its buffer.
 
     Returns:
@@ -71,7 +71,7 @@ def evaluate_all(
     roots: tuple[Expr, ...],
     variables: Mapping[Var, Array],
     read: Read,
-    acc: Mapping[Value, Array] | None = None,
+    acc: Mapping[Any, Array] | None = None,
     strict: bool = True,
 ) -> list[Array]:
     """`evaluate` for several expressions over the same variables; what they share is computed once."""
@@ -92,7 +92,7 @@ def evaluate_all(
 
 class _Leaves(NamedTuple):
     read: Read
-    acc: Mapping[Value, Array]
+    acc: Mapping[Any, Array]
     strict: bool
 
 
@@ -124,7 +124,7 @@ class _Frame:
             return self._index(e.data)
         if e.op == "load":
             return self._load(e)
-        if e.op == "acc":
+        if e.op in ("acc", "total"):
             array = self.leaves.acc[e.data]
             return Checked(array.reshape((1,) * (len(self.shape) - array.ndim) + array.shape))
         if e.op == "reduce":

@@ -5,7 +5,8 @@ and the result is an `Expr`: a tree of scalar operations over loads. Equal expre
 are one object (they are interned), so what is computed twice is found by identity.
 
 A reduction stands in an expression as `reduce`, with a loop variable of its own. The
-result of a matmul's inner loop stands in its epilogue as `acc`.
+result of a matmul's inner loop stands in its epilogue as `acc`; the sum over that loop of the
+operand that has the variable n (or m) as `total` of that variable.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ class Expr:
     """A scalar expression.
 
     Attributes:
-        op: `const`, `index`, `load`, `acc`, `param`, `reduce`, `call`, or an elementwise operation.
+        op: `const`, `index`, `load`, `acc`, `total`, `param`, `reduce`, `call`, or an elementwise operation.
         args: its operands.
         dtype: of its value.
-        data: const: the number; index: the Index; load: (Value, Index); acc: the Value;
+        data: const: the number; index: the Index; load: (Value, Index); acc: the Value; total: the Var;
             reduce: (operation, Var); call: the Function; param: its name.
     """
 

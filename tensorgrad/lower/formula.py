@@ -7,6 +7,7 @@ from collections import Counter
 from tensorgrad.lower.expr import Expr, walk
 from tensorgrad.lower.kernel import Kernel
 from tensorgrad.lower.show import Formulas, Names
+from tensorgrad.lower.totals import total_of
 
 _WORTH = 24
 """Characters from which on a repeated part gets a name."""
@@ -24,6 +25,9 @@ def formula(kernel: Kernel, names: Names) -> str:
         m = kernel.matmul
         batch = "b, " if m.batch.size > 1 else ""
         lines.append(f"acc[{batch}m, n] = sum_k {printer.text(m.a)[0]} * {printer.text(m.b)[0]}")
+        if total := total_of(kernel):
+            axis = total.expr.data
+            lines.append(f"total_{axis.name}[{batch}{axis.name}] = sum_k {printer.text(m.of(axis))[0]}")
     lines += _named(printer, [s.expr for s in kernel.stores])
     for store in kernel.stores:
         lines.append(f"{names(store.value)}[{printer.index(store.index)}] = {printer.text(store.expr)[0]}")

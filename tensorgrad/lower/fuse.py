@@ -10,11 +10,13 @@ themselves, so it is legal by construction; `join` decides which pairs may, and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from tensorgrad.graph import Graph, Value
 from tensorgrad.lower.expr import loads, reductions
 from tensorgrad.lower.join import join
 from tensorgrad.lower.kernel import Joined, Kernel, store_vars
+from tensorgrad.lower.totals import operand_sum
 from tensorgrad.ops.arena import parts
 
 
@@ -29,6 +31,7 @@ class Fuser:
         max_buffers: storage buffers that a kernel may bind.
         hopeful: count an update and the state that it replaces as one buffer, before it is known
             whether the update can be in place.
+        totals: let matmuls sum their operands on the side.
 
     Attributes:
         refused: why a reader of a value did not join the kernel that computes it, where that was tried last.
@@ -42,9 +45,11 @@ class Fuser:
         updates: Mapping[Value, Value],
         max_buffers: int = 8,
         hopeful: bool = True,
+        totals: bool = True,
     ) -> None:
         self.graph, self.outside, self.updates, self.max_buffers = graph, outside, updates, max_buffers
         self.replaces = {value: leaf for leaf, value in updates.items()} if hopeful else {}
+        self.totals = totals
         self.refused: dict[Value, str] = {}
         self.kernels: list[Kernel | None] = list(kernels)
         self.reads = [k.loads() for k in kernels]
@@ -69,6 +74,8 @@ class Fuser:
                         self._vertical(j, i)
             self._siblings()
             self._drop_unread()
+            if self.totals:
+                self._operand_sums()
         for leaf, value in self.updates.items():
             self._overwrite(leaf, value)
         return self._order()
@@ -176,6 +183,28 @@ class Fuser:
         joined.joined = (*a.joined, *b.joined, Joined(None, tuple(sorted(common))))
         self._replace(j, i, joined)
 
+    def _operand_sums(self) -> None:
+        """Sums of a matmul's operand join the matmul."""
+        products = [i for i, k in enumerate(self.kernels) if k is not None and k.matmul]
+        for i, kernel in enumerate(self.kernels):
+            if kernel is None or kernel.kind != "row" or len(kernel.stores) != 1:
+                continue
+            for j in products:
+                product = self.kernels[j]
+                if product is None or not self.reads[i].keys() <= self.reads[j].keys():
+                    continue
+                store = operand_sum(kernel, product)
+                if store is None or self.before[i] >> j & 1 or self.before[j] >> i & 1:
+                    continue
+                if not self._fits(product, kernel, j, i):
+                    continue
+                joined = replace(product, stores=[*product.stores, store], nodes=product.nodes | kernel.nodes)
+                joined.joined = (*product.joined, Joined(("row", "matmul"), tuple(self.reads[i])))
+                first, last = min(i, j), max(i, j)
+                self._replace(first, last, joined)
+                products = [last if p == j else p for p in products]
+                break
+
     # What is left ------------------------------------------------------------------------------
 
     def _drop_unread(self) -> None:
@@ -213,12 +242,13 @@ class Fuser:
         self._precede(mask, i)
 
     def _order(self) -> list[Kernel]:
-        """Topological order, near the graph's own."""
+        """Topological order, near the graph's own order of the kernels' first operations."""
         left = [i for i, k in enumerate(self.kernels) if k is not None and k.stores]
         waiting = sum(1 << i for i in left)
+        first = {i: min(k.nodes) for i, k in enumerate(self.kernels) if k is not None}
         out: list[Kernel] = []
         while left:
-            ready = next(i for i in left if not self.before[i] & waiting)
+            ready = min((i for i in left if not self.before[i] & waiting), key=first.__getitem__)
             left.remove(ready)
             waiting &= ~(1 << ready)
             kernel = self.kernels[ready]

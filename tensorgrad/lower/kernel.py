@@ -37,6 +37,10 @@ class Matmul:
     b: Expr
     dtype: DType
 
+    def of(self, axis: Var) -> Expr:
+        """The operand that has m, or n."""
+        return self.a if axis == self.m else self.b
+
 
 class Joined(NamedTuple):
     """Why two kernels became one.
@@ -114,6 +118,8 @@ class Kernel:
 
 def store_vars(store: Store, kernel: Kernel) -> tuple[Var, ...]:
     """The variables over which a store runs: without `cols` where it is one element a row."""
+    if kernel.matmul and store.expr.op == "total":
+        return kernel.matmul.batch, store.expr.data
     if kernel.matmul or kernel.cols is None:
         return kernel.vars
     uses = store.index.terms

@@ -50,13 +50,16 @@ class Lowered:
         return "\n".join(lines)
 
 
-def lower(graph: Graph, outputs: Mapping[str, Value], *, fuse: bool = True, max_buffers: int = 8) -> Lowered:
+def lower(
+    graph: Graph, outputs: Mapping[str, Value], *, fuse: bool = True, max_buffers: int = 8, totals: bool = True
+) -> Lowered:
     """Lowers an optimized graph.
 
     Args:
         outputs: name -> value that the host reads.
         fuse: False gives every value that owns a buffer a kernel of its own, for comparison.
         max_buffers: storage buffers that a kernel may bind.
+        totals: let matmuls sum their operands on the side; for GPUs.
     """
     graph, outputs = _apart(graph, outputs)
     composer = Composer(graph, fuse, max_buffers)
@@ -65,10 +68,10 @@ def lower(graph: Graph, outputs: Mapping[str, Value], *, fuse: bool = True, max_
     updates = {leaf: buffer_of[v] for leaf, v in graph.updates.items()}
     read = {*outputs.values(), *graph.grads.values(), *graph.updates.values()}
     outside = {buffer_of[v] for v in read}
-    fuser = Fuser(graph, composer.kernels(), outside, updates, max_buffers)
+    fuser = Fuser(graph, composer.kernels(), outside, updates, max_buffers, totals=totals)
     kernels = fuser.run(fuse)
     if any(_bindings(k) > max_buffers for k in kernels):
-        fuser = Fuser(graph, composer.kernels(), outside, updates, max_buffers, hopeful=False)
+        fuser = Fuser(graph, composer.kernels(), outside, updates, max_buffers, hopeful=False, totals=totals)
         kernels = fuser.run(fuse)
     memory = Planner(graph, kernels, buffer_of, outputs).plan()
     verify(graph, kernels, memory, buffer_of)

@@ -84,6 +84,8 @@ class Formulas:
             return f"{self.names(value)}[{self.index(index)}]", _ATOM
         if e.op == "acc":
             return "acc", _ATOM
+        if e.op == "total":
+            return f"total_{e.data.name}", _ATOM
         if e.op == "param":
             return e.data, _ATOM
         if e.op in _INFIX:

@@ -27,6 +27,12 @@ LearningRate = float | Callable[[int], float]
 Which = str | Callable[[str], bool]
 """The parameters of a group: a pattern such as `*.bias`, or a function of the name."""
 
+LARGE_MODEL = 16 << 20
+"""Bytes of parameters from which on small ones have arenas of their own."""
+
+SMALL = 128 << 10
+"""Bytes of a small parameter."""
+
 Groups = Sequence[tuple[Which, Mapping[str, Any]]]
 
 
@@ -193,17 +199,19 @@ class Optimizer:
         self, params: Mapping[str, Tensor], grads: Mapping[str, Tensor], groups: Mapping[str, int], span: int
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, int]]:
         """Parameters, gradients and groups with each group's tensors in arenas of at most `span` bytes."""
-        members: dict[tuple[int, int], list[str]] = {}
-        filled: dict[int, tuple[int, int]] = {}
+        members: dict[tuple[int, bool, int], list[str]] = {}
+        filled: dict[tuple[int, bool], tuple[int, int]] = {}
+        large_model = sum(param.type.nbytes for param in params.values()) > LARGE_MODEL
         for name, param in params.items():
-            group = groups[name]
-            chunk, end = filled.get(group, (0, 0))
+            # biases and their like, whose gradients the update adds up from many parts, have arenas of their own
+            arena = groups[name], large_model and param.type.nbytes <= SMALL
+            chunk, end = filled.get(arena, (0, 0))
             nbytes = -(-max(param.type.nbytes, 1) // ALIGNMENT) * ALIGNMENT
             if end and end + nbytes > span:
                 chunk, end = chunk + 1, 0
-            filled[group] = chunk, end + nbytes
-            members.setdefault((group, chunk), []).append(name)
-        packs = {f"pack{i}": (group, names) for i, ((group, _), names) in enumerate(members.items())}
+            filled[arena] = chunk, end + nbytes
+            members.setdefault((*arena, chunk), []).append(name)
+        packs = {f"pack{i}": (group, names) for i, ((group, *_), names) in enumerate(members.items())}
         stem = {key: f"{self.prefix}.{key}" for key in packs}
         return (
             {key: pack([params[n] for n in names], f"{stem[key]}.param") for key, (_, names) in packs.items()},

@@ -1,19 +1,25 @@
 """Passes over graphs: each takes one and returns another that computes the same."""
 
+from tensorgrad.device.base import Limits
 from tensorgrad.graph import Graph
 from tensorgrad.passes.cse import cse
 from tensorgrad.passes.dce import dce
+from tensorgrad.passes.partials import defer
 from tensorgrad.passes.simplify import simplify
 from tensorgrad.passes.split import split
+from tensorgrad.passes.transpose import transpose
 
-__all__ = ["cse", "dce", "optimize", "simplify", "split"]
+__all__ = ["cse", "dce", "defer", "optimize", "simplify", "split", "transpose"]
 
 
-def optimize(graph: Graph, *, many_cores: bool = False) -> Graph:
+def optimize(graph: Graph, limits: Limits | None = None) -> Graph:
     """All passes, in the order that leaves least to do.
 
     Args:
-        many_cores: cut long sums and matmuls of small results into partial ones, for a GPU.
+        limits: of the device. Unless it is a CPU, long sums and matmuls of small results are cut into partial ones.
     """
     graph = cse(simplify(dce(graph)))
-    return dce(simplify(split(graph)) if many_cores else graph)
+    if limits is None or limits.software:
+        return dce(graph)
+    graph = simplify(split(simplify(transpose(graph)), limits))
+    return dce(simplify(defer(graph)))

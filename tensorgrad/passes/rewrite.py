@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from tensorgrad.graph import Graph, Node, Value
+from tensorgrad.graph import Graph, Node, TensorType, Value
+from tensorgrad.primitive import REGISTRY
 
 Rule = Callable[[Graph, Node], Value | None]
 
@@ -36,3 +38,10 @@ def rewrite(graph: Graph, rule: Rule, keep: set[int] | None = None) -> Graph:
     new.packs = {name: values[v] for name, v in graph.packs.items()}
     new.grads = {name: values[v] for name, v in graph.grads.items()}
     return new
+
+
+def append(graph: Graph, like: Node, op: str, inputs: tuple[Value, ...], **attrs: Any) -> Value:
+    """A new node of one result at the end of the graph, on the account of the line that `like` belongs to."""
+    types = REGISTRY[op].shape(*(graph.type(v) for v in inputs), **attrs)
+    assert isinstance(types, TensorType)
+    return Value(graph.add(op, inputs, attrs, (types,), like.site).id)

@@ -9,6 +9,7 @@ operands' next blocks are read while the present ones are multiplied. How operan
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import NamedTuple
@@ -19,11 +20,12 @@ from tensorgrad.graph import Value
 from tensorgrad.lower.expr import load
 from tensorgrad.lower.index import Var
 from tensorgrad.lower.kernel import Kernel, Matmul
+from tensorgrad.lower.totals import total_of
 from tensorgrad.plan import MAX_WORKGROUPS
 from tensorgrad.wgsl.expression import Body
 from tensorgrad.wgsl.matmul_access import affine
 from tensorgrad.wgsl.matmul_direct import operand, products
-from tensorgrad.wgsl.matmul_load import Side, loading
+from tensorgrad.wgsl.matmul_load import Loading, Side, loading
 from tensorgrad.wgsl.matmul_store import Layout, epilogue, lay_out
 from tensorgrad.wgsl.matmul_tiled import multiply, reduce, row_of, storage, sums
 from tensorgrad.wgsl.matmul_tiles import Tile, choose
@@ -135,10 +137,13 @@ class _Writer:
         self.kernel, self.inner, self.place, self.tile, self.layout = kernel, inner, place, tile, layout
         self.names = {b.key: f"buf{i}" for i, b in enumerate(layout.buffers)}
         self.padded = padded
+        self.total = total_of(kernel)
+        if self.total:
+            self.kernel = replace(kernel, stores=[s for s in kernel.stores if s is not self.total])
         self.functions: dict[str, str] = {}
 
     def shader(self) -> str:
-        finish = self._finish()
+        finish = self._finish() + self._finish_total()
         main = self._tiled() if self.tile.k else self._direct()
         half = any(b.dtype is f16 for b in self.layout.buffers)
         lines = ["enable f16;"] if half else []
@@ -164,6 +169,16 @@ class _Writer:
         epilogue(self.kernel, self.layout, self.place, body, self.names)
         column, acc = ("vn4", "vec4<f32>") if vector else ("vn", "f32")
         return f"fn finish(vb: u32, vm: u32, {column}: u32, acc: {acc}) {{\n{body.text()}\n}}"
+
+    def _finish_total(self) -> str:
+        """The function that stores the sum of an operand."""
+        if self.total is None:
+            return ""
+        body = Body(self.access, self.functions, "t")
+        body.bind(self.inner.batch, "vb")
+        body.bind(self.total.expr.data, "at")
+        target = f"{self.names[self.place(self.total.value)]}[{body.index(self.total.index)}]"
+        return f"\nfn finish_total(vb: u32, at: u32, total: f32) {{\n{body.text()}\n  {target} = total;\n}}"
 
     def _side(self, letter: str) -> Side:
         inner, tile = self.inner, self.tile
@@ -218,11 +233,13 @@ class _Writer:
             left = loading(a, self._read(a), self._element(a))
             right = loading(b, self._read(b), self._element(b))
             fetch, put = left.fetch + right.fetch, left.put + right.put
+            counted, after = self._operand_sum((a, left), (b, right))
+            put += counted
             lines += [*left.setup, *right.setup, "var k0 = 0u;", *fetch]
             loop = [*put, "workgroupBarrier();", f"k0 += {tile.k}u;"]
             loop += [f"if (k0 < {steps}u) {{", *_indent(fetch), "}"]
             loop += [*multiply(tile), f"if (k0 >= {steps}u) {{ break; }}", "workgroupBarrier();"]
-            lines += ["loop {", *_indent(loop), "}"]
+            lines += ["loop {", *_indent(loop), "}", *after]
         lines += reduce(tile) if tile.slices > 1 else []
         across = tile.n // tile.tn
         for i in range(tile.tm):
@@ -233,6 +250,30 @@ class _Writer:
             guard = self.inner.m.size % tile.m
             lines += [f"if (m{i} < {self.inner.m.size}u) {{", *_indent(block), "}"] if guard else block
         return self._main(storage(tile, (a, b)) if steps else "", lines)
+
+    def _operand_sum(self, *sides: tuple[Side, Loading]) -> tuple[list[str], list[str]]:
+        """Text that adds up what was loaded of an operand: with each tile, and after the last.
+
+        Each thread sums what it loads. At the end the sums go where a tile's elements go, and are added up there.
+        Only the first blocks along the result's other axis store them.
+        """
+        if self.total is None:
+            return [], []
+        side, loading_ = next(s for s in sides if s[0].axis == self.total.expr.data)
+        x, other = side.letter, "b" if side.letter == "a" else "a"
+        mine = {name: name.replace("v", "s", 1) for name in loading_.registers}
+        loading_.setup += [f"var {total} = vec4<f32>();" for total in mine.values()]
+        put = loading_.put
+        for name, total in mine.items():
+            put = [re.sub(rf"\b{name}\b", total, line) for line in put]
+        size = side.axis.size
+        store = ["var total = 0.0f;", f"for (var kk = 0u; kk < {side.steps}u; kk++) {{"]
+        store += [f"  total += tile_{x}[kk][e / 4u][e % 4u];", "}", f"finish_total(vb, {x}0 + e, total);"]
+        guard = [f"if ({x}0 + e < {size}u) {{", *_indent(store), "}"] if size % side.extent else store
+        after = ["workgroupBarrier();", *put, "workgroupBarrier();"]
+        after += [f"for (var e = lid; e < {side.extent}u; e += {side.threads}u) {{", *_indent(guard), "}"]
+        after = [f"if ({other}0 == 0u) {{", *_indent(after), "}"]
+        return [f"{total} += {name};" for name, total in mine.items()], after
 
     def _direct(self) -> str:
         tile, inner = self.tile, self.inner

@@ -70,11 +70,13 @@ class Loading:
         setup: before the loop: addresses.
         fetch: reads the tile that starts at step `k0` into registers.
         put: writes the registers to workgroup memory.
+        registers: the names of these registers.
     """
 
     setup: list[str] = field(default_factory=list)
     fetch: list[str] = field(default_factory=list)
     put: list[str] = field(default_factory=list)
+    registers: list[str] = field(default_factory=list)
 
 
 Element = Callable[[str, str, str], str]
@@ -111,6 +113,7 @@ def _unit(side: Side, out: Loading, unit: int, total: int, read: Read, element: 
     bounds = [f"k0 + {x}k{u} < {side.k.size}u"] if side.k.size % side.steps else []
     registers = _addresses(side, out, u, read, element)
     condition = " && ".join([*guards, *bounds])
+    out.registers += [name for name, _ in registers]
     for name, _ in registers:
         out.setup.append(f"var {name} = vec4<f32>();")
     if bounds:

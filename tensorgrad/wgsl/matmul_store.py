@@ -56,9 +56,10 @@ def lay_out(kernel: Kernel, place: Callable[[Value], Value], vectors: bool = Tru
         place: a value -> the value whose buffer holds it.
         vectors: False declares every buffer as single elements.
     """
-    wanted = vectors and all(_store_in_fours(kernel, s) for s in kernel.stores)
+    results = [s for s in kernel.stores if s.expr.op != "total"]
+    wanted = vectors and all(_store_in_fours(kernel, s) for s in results)
     layout = _lay_out(kernel, place, vectors, wanted)
-    if wanted and any(layout[place(s.value)].width == 1 for s in kernel.stores):
+    if wanted and any(layout[place(s.value)].width == 1 for s in results):
         layout = _lay_out(kernel, place, vectors, False)
     return layout
 
@@ -90,7 +91,7 @@ def _lay_out(kernel: Kernel, place: Callable[[Value], Value], vectors: bool, vec
         for value, index, dtype in reads(store.expr):
             note(value, index, dtype, vector and load_in_fours(kernel, load(value, index, dtype)) is not None)
     for store in kernel.stores:
-        note(store.value, store.index, store.expr.dtype, vector, write=True)
+        note(store.value, store.index, store.expr.dtype, vector and store.expr.op != "total", write=True)
     keys = sorted(dtypes, key=lambda key: written[key])
 
     def width(key: Value) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tensorgrad.device.base import Limits
 from tensorgrad.dtypes import DType, bool_, u32
-from tensorgrad.lower.expr import Expr, expr, reductions, walk
+from tensorgrad.lower.expr import Expr, expr, loads, reductions, walk
 from tensorgrad.lower.index import Digit, Index, Var
 from tensorgrad.lower.kernel import Kernel, Store, store_vars
 from tensorgrad.ops.reduce import IDENTITY
@@ -324,7 +324,12 @@ class _Accumulator:
             self.names, self.dtypes = [self.best, self.place], [self.dtype, u32]
 
     def add(self, k: str) -> None:
-        value = self.body.value(self.e.args[0])
+        e = self.e.args[0]
+        if self.op == "sum" and _is_picked(e):
+            with self.body.block(f"if ({self.body.value(e.args[0])})"):
+                self.merge(self.body.value(e.args[1]))
+            return
+        value = self.body.value(e)
         self.merge(value, k) if self.is_arg else self.merge(value)
 
     def merge(self, value: str, place: str = "") -> None:
@@ -362,6 +367,14 @@ class _Accumulator:
 
     def result(self) -> str:
         return self.place if self.is_arg else self.best
+
+
+def _is_picked(e: Expr) -> bool:
+    """Whether the data decides which terms a sum has (`where(indices == i, x, 0)`): most are not worth reading."""
+    if e.op != "where" or e.args[2].op != "const" or e.args[2].data != 0:
+        return False
+    condition, value, _ = e.args
+    return any(x.op == "load" and x.dtype.kind in "iu" for x in walk(condition)) and bool(loads(value))
 
 
 def _name(name: str, dtype: DType) -> Expr:

@@ -96,7 +96,7 @@ def test_a_graphs_html_is_escaped() -> None:
 
 
 def test_the_operations_of_a_gradient_belong_to_the_line_of_the_forward_pass(train: tg.Train) -> None:
-    weight_gradient = train.graph.node(train.graph.grads["hidden.weight"])
+    weight_gradient = next(n for n in train.graph.nodes if n.op == "place" and n.attrs["slot"] == "hidden.weight")
     products = [n for n in train.graph.nodes if n.op == "matmul" and n.id < weight_gradient.id]
     assert {n.site.function for n in products if n.site} == {"forward"}
 
@@ -157,8 +157,9 @@ def test_a_kernel_says_why_it_is_one(train: tg.Train) -> None:
     assert [b.access for b in update.bindings].count("read_write") == 3
     hidden = train.kernels[0].writes[-1]
     readers = [k.index for k in train.kernels if any(b.name == hidden and b.access == "read" for b in k.bindings)]
-    assert len(readers) == 2
-    assert f"kernels {readers[0]}, {readers[1]} read it" in train.kernels[0].why
+    # the logits, the weight's gradient and ReLU's own
+    assert len(readers) == 3
+    assert f"kernels {', '.join(map(str, readers))} read it" in train.kernels[0].why
     assert "a matmul reads its operands from memory" in train.kernels[0].why
 
 
@@ -302,7 +303,7 @@ def corrupt_store(low: Lowered, index: int) -> None:
     kernel.stores[0] = Store(first.value, first.index, expr(op, (first.expr,), first.expr.dtype))
 
 
-@pytest.mark.parametrize("index", [0, 2, 4, 7, 10])
+@pytest.mark.parametrize("index", [0, 2, 4, 7, 8])
 def test_the_first_corrupted_kernel_is_named(monkeypatch: pytest.MonkeyPatch, index: int) -> None:
     sound = backend.lower
 
@@ -498,13 +499,13 @@ def test_debug_levels_tell_more_and_more(capsys: pytest.CaptureFixture[str]) -> 
         texts.append(out.err)
     assert texts[0] == ""
     assert len(texts[1].splitlines()) == 1
-    for word in ("interpret", "nodes", "11 kernels", "trace", "passes", "lower"):
+    for word in ("interpret", "nodes", "9 kernels", "trace", "passes", "lower"):
         assert word in texts[1]
     assert "buffers" in texts[2]
     assert "sum_k" not in texts[2]
     assert "acc[m, n] = sum_k" in texts[3]
     assert "@compute" not in texts[3]
-    assert texts[4].count("@compute") == 11
+    assert texts[4].count("@compute") == 9
 
 
 @pytest.mark.usefixtures("level")

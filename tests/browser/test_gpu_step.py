@@ -1,0 +1,65 @@
+"""Training steps as they are compiled for a GPU, with cut sums and tiled matmuls, on the software adapter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorgrad as tg
+from models import CharGPT, characters, next_token_loss
+from tensorgrad import nn, optim
+from tensorgrad.backend import WebGPU, open_backend
+
+pytestmark = pytest.mark.webgpu(timeout=300)
+
+
+async def as_gpu() -> WebGPU:
+    """The adapter, taken for a GPU: with WebGPU's default limits on workgroups."""
+    backend = await open_backend("webgpu")
+    assert isinstance(backend, WebGPU)
+    found = WebGPU(backend.device)
+    found.limits = replace(backend.limits, software=False, invocations=256, workgroup_storage=16_384)
+    return found
+
+
+async def losses(device: Any, model: nn.Module, loss_fn: Any, specs: Any, batches: list[Any]) -> list[float]:
+    train = await tg.compile(model, loss_fn, optim.AdamW(1e-3), specs, device=device, seed=0)
+    found = [(await train.step(**batch)).loss for batch in batches]
+    train.destroy()
+    return found
+
+
+async def test_a_character_transformer() -> None:
+    specs = {"x": tg.i32[16, 64], "y": tg.i32[16, 64]}
+    found = []
+    for device in ("numpy", await as_gpu()):
+        nn.init.manual_seed(1)
+        model = CharGPT(layers=2, width=64, heads=2, context=64, vocabulary=65)
+        batches = [dict(zip("xy", characters(16, 64, 65, seed=step), strict=True)) for step in range(3)]
+        found.append(await losses(device, model, next_token_loss, specs, batches))
+    # f32 sums in another order, amplified by three updates
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
+
+
+class Deep(nn.Module):
+    def __init__(self) -> None:
+        self.first, self.last = nn.Linear(37, 67), nn.Linear(67, 10)
+        self.scale = nn.Parameter(np.ones(10, np.float32))
+
+    def forward(self, x: tg.Tensor) -> tg.Tensor:
+        return self.last(tg.tanh(self.first(x))) * self.scale
+
+
+@pytest.mark.parametrize("rows", [2048, 1000, 65])
+async def test_layers_of_odd_sizes(rows: int) -> None:
+    specs = {"x": tg.f32[rows, 37], "y": tg.i32[rows]}
+    rng = np.random.default_rng(0)
+    batches = [{"x": rng.normal(size=(rows, 37)).astype(np.float32), "y": rng.integers(0, 10, rows)} for _ in range(3)]
+    found = []
+    for device in ("numpy", await as_gpu()):
+        nn.init.manual_seed(1)
+        found.append(await losses(device, Deep(), lambda m, x, y: tg.cross_entropy(m(x), y), specs, batches))
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
