@@ -1,11 +1,14 @@
 #!/bin/bash
 # Our benchmark page for the peers' harness: usage pages.sh FOLDER (which gets tensorgrad.html, .js and .zip).
+# `make site` comes first: the page gets bytecode, as the site has it, made by its Pyodide.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p "$1"
 cp bench/tensorgrad.html bench/tensorgrad.js "$1/"
-rm -f "$1/tensorgrad.zip"
-python3 - "$1/tensorgrad.zip" <<'P'
+exchange=$(mktemp -d)
+trap 'rm -rf "$exchange"' EXIT
+mkdir "$exchange/in" "$exchange/out"
+python3 - "$exchange/in/tensorgrad.zip" <<'P'
 import pathlib, sys, zipfile
 with zipfile.ZipFile(sys.argv[1], "w") as archive:
     for path in sorted(pathlib.Path("tensorgrad").rglob("*")):
@@ -13,3 +16,5 @@ with zipfile.ZipFile(sys.argv[1], "w") as archive:
             archive.write(path)
     archive.write("bench/workloads.py", "workloads.py")
 P
+node tools/bytecode.mjs build/site/pyodide "$exchange"
+cp "$exchange/out/tensorgrad.zip" "$1/"

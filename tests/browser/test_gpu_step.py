@@ -33,12 +33,12 @@ async def losses(device: Any, model: nn.Module, loss_fn: Any, specs: Any, batche
 
 
 async def test_a_character_transformer() -> None:
-    specs = {"x": tg.i32[16, 64], "y": tg.i32[16, 64]}
+    specs = {"x": tg.i32[16, 32], "y": tg.i32[16, 32]}
     found = []
     for device in ("numpy", await as_gpu()):
         nn.init.manual_seed(1)
-        model = CharGPT(layers=2, width=64, heads=2, context=64, vocabulary=65)
-        batches = [dict(zip("xy", characters(16, 64, 65, seed=step), strict=True)) for step in range(3)]
+        model = CharGPT(layers=1, width=32, heads=2, context=32, vocabulary=65)
+        batches = [dict(zip("xy", characters(16, 32, 65, seed=step), strict=True)) for step in range(3)]
         found.append(await losses(device, model, next_token_loss, specs, batches))
     # f32 sums in another order, amplified by three updates
     np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
@@ -53,7 +53,7 @@ class Deep(nn.Module):
         return self.last(tg.tanh(self.first(x))) * self.scale
 
 
-@pytest.mark.parametrize("rows", [2048, 1000, 65])
+@pytest.mark.parametrize("rows", [2048, 65])
 async def test_layers_of_odd_sizes(rows: int) -> None:
     specs = {"x": tg.f32[rows, 37], "y": tg.i32[rows]}
     rng = np.random.default_rng(0)
