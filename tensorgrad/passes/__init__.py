@@ -15,5 +15,5 @@ def optimize(graph: Graph, *, many_cores: bool = False) -> Graph:
     Args:
         many_cores: cut long sums and matmuls of small results into partial ones, for a GPU.
     """
-    graph = cse(simplify(dce(graph)))
+    graph = cse(simplify(graph))
     return dce(simplify(split(graph)) if many_cores else graph)
