@@ -14,10 +14,13 @@ from typing import Any
 
 from tensorgrad.device.base import Limits
 from tensorgrad.dtypes import DType
-from tensorgrad.graph import Graph, TensorType, Value
+from tensorgrad.graph import Graph, TensorType
 from tensorgrad.ops.core import Data
 from tensorgrad.primitive import REGISTRY
 from tensorgrad.program import Recipe
+
+_PLAIN = frozenset({type(None), bool, int, float, str})
+"""What repr tells apart as it is: 0.0 from -0.0, 1 from True, and NaN equals itself."""
 
 
 class Unkeyed(Exception):
@@ -63,16 +66,8 @@ def _graph(graph: Graph) -> list[Any]:
         for rule in (record.shape, record.eval, record.grad, record.lower):
             if rule is not None:
                 _library(rule, f"the operation {op}")
-    # attributes and types occur many times over: each is written once
-    written: dict[int, Any] = {}
-
-    def plain(part: Any) -> Any:
-        if id(part) not in written:
-            written[id(part)] = _plain(part)
-        return written[id(part)]
-
     nodes = [
-        (n.op, [tuple(v) for v in n.inputs], [(k, _plain(v)) for k, v in n.attrs.items()], [plain(t) for t in n.types])
+        (n.op, [tuple(v) for v in n.inputs], [(k, _plain(v)) for k, v in n.attrs.items()], [_plain(t) for t in n.types])
         for n in graph.nodes
     ]
     names = [
@@ -84,16 +79,15 @@ def _graph(graph: Graph) -> list[Any]:
 
 def _plain(part: Any) -> Any:
     """A part of a graph as numbers and text whose repr tells it from any other."""
-    if part is None or isinstance(part, bool | int | float | str):
+    kind = type(part)
+    if kind in _PLAIN:
         return part
-    if isinstance(part, DType):
+    if kind is DType:
         return part.name
-    if isinstance(part, Value):
-        return tuple(part)
-    if isinstance(part, TensorType):
+    if kind is TensorType:
         return (part.dtype.name, part.shape)
     if isinstance(part, tuple):
-        return tuple([_plain(item) for item in part])
+        return tuple(map(_plain, part))
     if isinstance(part, Data):
         return ("data", part.array.dtype.str, part.array.shape, hashlib.sha256(part.array.tobytes()).hexdigest())
     if callable(part):
