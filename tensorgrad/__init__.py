@@ -1,6 +1,6 @@
 """Train models on the GPU from a web page: tensors and autograd in pure Python, compiled to WebGPU."""
 
-from tensorgrad import nn, ops, optim
+from tensorgrad import cache, nn, ops, optim
 from tensorgrad.autodiff import append_grad
 from tensorgrad.compile import StepResult, Train, compile, compile_forward
 from tensorgrad.debug import debug
@@ -54,6 +54,7 @@ __all__ = [
     "UnsupportedError",
     "append_grad",
     "bool_",
+    "cache",
     "capture",
     "compile",
     "compile_forward",

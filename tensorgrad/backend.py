@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from tensorgrad import cache
 from tensorgrad.callsite import call_site
+from tensorgrad.compiled import Built, Compiled, Made
 from tensorgrad.debug import report, stage
 from tensorgrad.device.base import Executor, Limits
 from tensorgrad.device.convert import from_bytes, to_bytes
 from tensorgrad.errors import InputError, NoDeviceError
-from tensorgrad.graph import Graph, Value
-from tensorgrad.lower.lowering import Lowered, lower
-from tensorgrad.plan import KernelSpec
+from tensorgrad.lower.lowering import lower
+from tensorgrad.program import Program, Recipe, interface_of
 from tensorgrad.wgsl.generate import generate
-
-
-@dataclass(slots=True)
-class Built:
-    """A graph ready to run.
-
-    Attributes:
-        executor: runs it.
-        graph: the optimized graph.
-        lowered: its kernels and buffer plan, where there are any.
-        kernels: as the device was given them.
-    """
-
-    executor: Executor
-    graph: Graph
-    lowered: Lowered | None = None
-    kernels: tuple[KernelSpec, ...] = ()
 
 
 class Backend(Protocol):
@@ -62,8 +47,17 @@ class Backend(Protocol):
         """Overwrites parameters and states of a store with arrays of their exact shapes and dtypes."""
         ...
 
-    async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any) -> Built:
-        """An executor for an optimized graph."""
+    async def compile(self, recipe: Recipe) -> Compiled:
+        """A recipe compiled for the device; nothing is put there yet."""
+        ...
+
+    async def build(self, compiled: Compiled, store: Any, values: Mapping[str, np.ndarray]) -> Built:
+        """An executor for what `compile` gave.
+
+        Args:
+            store: of its parameters and states; what it lacks is added.
+            values: what some of those that it lacks start with.
+        """
         ...
 
 
@@ -95,17 +89,34 @@ class WebGPU:
             held = store.tensors[name]
             self.device.write(held.range, to_bytes(array, held.dtype, held.range.nbytes))
 
-    async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any) -> Built:
-        from tensorgrad.runtime import create_runtime
+    async def compile(self, recipe: Recipe) -> Compiled:
+        with stage("cache"):
+            key, program = await cache.find(recipe, self.name, self.limits)
+        return Compiled(lambda: self._make(recipe), program, key)
 
+    def _make(self, recipe: Recipe) -> Made:
+        graph = recipe.graph(self.limits)
+        outputs = recipe.outputs(graph)
         with stage("lower"):
             limits = self.limits
             lowered = lower(graph, outputs, max_buffers=limits.storage_buffers, totals=not limits.software)
         with stage("wgsl"):
             kernels = tuple(generate(lowered, self.limits))
+        return Made(graph, outputs, lowered, Program(interface_of(graph, outputs), lowered.memory.plan, kernels))
+
+    async def build(self, compiled: Compiled, store: Any, values: Mapping[str, np.ndarray]) -> Built:
+        from tensorgrad.runtime import create_runtime
+
+        program = compiled.program
+        assert program is not None
+        saving = None if compiled.cached else asyncio.ensure_future(cache.save(compiled.key, program))
         with stage("device"):
-            runtime = await create_runtime(lowered.memory.plan, kernels, device=self.device, store=store)
-        return report(Built(runtime, graph, lowered, kernels), self.name)
+            runtime = await create_runtime(
+                program.plan, program.kernels, device=self.device, store=store, values=values
+            )
+            if saving:
+                await saving
+        return report(Built(runtime, compiled), self.name)
 
 
 class Numpy:
@@ -128,10 +139,22 @@ class Numpy:
     def write(self, store: Any, arrays: Mapping[str, np.ndarray]) -> None:
         store.update({name: array.copy() for name, array in arrays.items()})
 
-    async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any) -> Built:
+    async def compile(self, recipe: Recipe) -> Compiled:
+        return Compiled(lambda: self._make(recipe))
+
+    def _make(self, recipe: Recipe) -> Made:
+        graph = recipe.graph(self.limits)
+        return Made(graph, recipe.outputs(graph))
+
+    async def build(self, compiled: Compiled, store: Any, values: Mapping[str, np.ndarray]) -> Built:
+        executor = self._executor(compiled.made, store)
+        self.write(store, values)
+        return report(Built(executor, compiled), self.name)
+
+    def _executor(self, made: Made, store: dict[str, np.ndarray]) -> Executor:
         from tensorgrad.device.numpy import NumpyRuntime
 
-        return report(Built(NumpyRuntime(graph, outputs=outputs, store=store), graph), self.name)
+        return NumpyRuntime(made.graph, outputs=made.outputs, store=store)
 
 
 class Interpret(Numpy):
@@ -139,12 +162,17 @@ class Interpret(Numpy):
 
     name = "interpret"
 
-    async def build(self, graph: Graph, outputs: Mapping[str, Value], store: Any) -> Built:
+    def _make(self, recipe: Recipe) -> Made:
+        made = super()._make(recipe)
+        with stage("lower"):
+            lowered = lower(made.graph, made.outputs, max_buffers=self.limits.storage_buffers)
+        return replace(made, lowered=lowered)
+
+    def _executor(self, made: Made, store: dict[str, np.ndarray]) -> Executor:
         from tensorgrad.device.interpret import InterpretRuntime
 
-        with stage("lower"):
-            lowered = lower(graph, outputs, max_buffers=self.limits.storage_buffers)
-        return report(Built(InterpretRuntime(lowered, outputs=outputs, store=store), graph, lowered), self.name)
+        assert made.lowered is not None
+        return InterpretRuntime(made.lowered, outputs=made.outputs, store=store)
 
 
 _default: Backend | None = None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 
 class CallSite(NamedTuple):
@@ -38,12 +40,19 @@ def standing_at(site: CallSite | None) -> Iterator[None]:
         _standing.pop()
 
 
+def deferred(site: CallSite | None, work: Callable[[], T]) -> T:
+    """Does work that was put off: to it, the user's call was at `site`, whoever wants the result now."""
+    return work()
+
+
 def call_site() -> CallSite | None:
     """The innermost frame outside the library, found by module name, or the line that `standing_at` says."""
     if _standing:
         return _standing[-1]
     frame = sys._getframe(1)
     while frame is not None:
+        if frame.f_code is deferred.__code__:
+            return frame.f_locals["site"]
         name: str = frame.f_globals.get("__name__", "")
         if name.partition(".")[0] not in _OTHERS:
             return CallSite(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)

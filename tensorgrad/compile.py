@@ -8,21 +8,21 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tensorgrad.backend import Built, open_backend
+from tensorgrad.backend import open_backend
 from tensorgrad.callsite import call_site
+from tensorgrad.compiled import Built
 from tensorgrad.errors import InputError, NonFiniteError
-from tensorgrad.graph import Graph, Value
+from tensorgrad.graph import Graph
 from tensorgrad.inspect import CheckReport, Inspected, Profile
 from tensorgrad.nn.module import Module
 from tensorgrad.nn.state import IncompatibleKeys
 from tensorgrad.optim.optimizer import LearningRate, Optimizer
 from tensorgrad.predict import Predictor
+from tensorgrad.program import CAPTURE, Recipe
 from tensorgrad.state import State
-from tensorgrad.step import trace_step
+from tensorgrad.step import step_recipe
 from tensorgrad.structure import Structure
 from tensorgrad.tensor import Tensor
-
-CAPTURE = "capture "
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ async def compile(
     state = await _open_state(model, state, device, seed)
     state.check_inputs(structure.leaves)
     optimizer.prefix = state.enter(optimizer)
-    graph = trace_step(model, loss_fn, optimizer, structure, state, keep_grads)
-    train = Train(state, optimizer, structure, graph, keep_grads, snapshot_every, nonfinite)
+    recipe = step_recipe(model, loss_fn, optimizer, structure, state, keep_grads)
+    train = Train(state, optimizer, structure, recipe, keep_grads, snapshot_every, nonfinite)
     async with state.turns:
         await train.build()
     state.enroll(train)
@@ -122,7 +122,6 @@ class Train(Inspected):
         state: parameters, optimizer state and counters; give it to another `tg.compile` to share them.
         optimizer: its hyper-parameters; `set_lr` changes the learning rate.
         inputs: the structure of a step's inputs.
-        graph: the optimized graph of the step.
         snapshot: the last host copy that `snapshot_every` made.
     """
 
@@ -131,29 +130,24 @@ class Train(Inspected):
         state: State,
         optimizer: Optimizer,
         inputs: Structure,
-        graph: Graph,
+        recipe: Recipe,
         keep_grads: bool,
         snapshot_every: int | None,
         nonfinite: str,
     ) -> None:
-        self.state, self.optimizer, self.inputs, self.graph = state, optimizer, inputs, graph
+        self.state, self.optimizer, self.inputs, self._recipe = state, optimizer, inputs, recipe
         self.snapshot: dict[str, Any] | None = None
         self._keep_grads, self._snapshot_every, self._since = keep_grads, snapshot_every, 0
         self._nonfinite = nonfinite
         self._prefix = optimizer.prefix
-        self._row = state.row(graph)
+        self._row = state.row()
         self._floats = self._row.view(np.float32)
-        self._names = ("loss", *(CAPTURE + name for name in graph.captures))
         self._last: dict[str, Any] | None = None
         self._built: Built | None = None
 
     async def build(self) -> None:
         """Puts the step on the state's device, once more where that has changed; the caller holds the turn."""
-        outputs: dict[str, Value] = {"loss": self.graph.outputs[0]}
-        outputs |= {CAPTURE + name: value for name, value in self.graph.captures.items()}
-        state = self.state
-        old, self._built = self._built, await state.backend.build(self.graph, outputs, state.store)
-        await state.place(self.graph)
+        old, self._built = self._built, await self.state.build(self._recipe, self._prefix)
         if old is not None:
             old.executor.destroy()
 
@@ -161,6 +155,11 @@ class Train(Inspected):
     def built(self) -> Built:
         assert self._built is not None
         return self._built
+
+    @property
+    def graph(self) -> Graph:
+        """The optimized graph of the step."""
+        return self.built.graph
 
     def _inspected(self) -> Built:
         return self.built
@@ -183,14 +182,14 @@ class Train(Inspected):
         inputs = self.inputs.flatten(args, kwargs)
         async with self.state.turns:
             await self._prepare(inputs)
-            executor = self.built.executor
-            if len(self._names) == 1:
+            executor, names = self.built.executor, self.built.interface.outputs
+            if len(names) == 1:
                 with self.state.running():
                     result = StepResult(await executor.step(inputs))
             else:
                 with self.state.running():
-                    found = await executor.run(inputs, self._names)
-                captures = {name.removeprefix(CAPTURE): found[name] for name in self._names[1:]}
+                    found = await executor.run(inputs, names)
+                captures = {name.removeprefix(CAPTURE): found[name] for name in names[1:]}
                 result = StepResult(float(found["loss"]), captures)
             finite = bool(np.isfinite(result.loss))
             self._made(inputs, finite)
@@ -228,12 +227,13 @@ class Train(Inspected):
     async def _prepare(self, inputs: dict[str, Any]) -> None:
         if self.state.unsure:
             await self.state.recount()
-        if "step" not in self.graph.leaves:
+        interface = self.built.interface
+        if "step" not in interface.inputs:
             return
         self._row[:2] = self.state.seed % 2**32, self.state.calls % 2**32
         self.optimizer.prefix = self._prefix  # an optimizer may train on several states
         for name, number in self.optimizer.scalars(self.state.counts[self._prefix] + 1).items():
-            slot = self.graph.slots.get(name)
+            slot = interface.slots.get(name)
             if slot is not None:
                 self._floats[slot] = number
         inputs["step"] = self._row

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tensorgrad.errors import InputError
 
 if TYPE_CHECKING:
-    from tensorgrad.backend import Built
+    from tensorgrad.compiled import Built
 
 VARIABLE = "TENSORGRAD_DEBUG"
 _HIGHEST = 4
@@ -67,6 +67,12 @@ def stage(name: str) -> Iterator[None]:
         _stages.set(found)
 
 
+def note(text: str) -> None:
+    """Tells something on the way, at any level but 0."""
+    if _level:
+        print(f"tensorgrad: {text}", file=sys.stderr)
+
+
 def report(program: Built, device: str) -> Built:
     """Tells about a program, as much as the level says; returns it."""
     stages = _stages.get() or {}
@@ -81,14 +87,20 @@ def _report(program: Built, device: str, stages: dict[str, float]) -> str:
     from tensorgrad.inspect.program import shown
     from tensorgrad.inspect.tables import counted, show_bytes
 
-    nodes = counted(len(program.graph.nodes), "node")
+    compiled = program.compiled
     times = ", ".join(f"{name} {seconds:.3f} s" for name, seconds in stages.items())
-    parts = [nodes]
-    if program.lowered is not None:
-        plan = program.lowered.memory.plan
-        parts.append(counted(len(program.lowered.kernels), "kernel"))
+    parts = [] if compiled.cached else [counted(len(program.graph.nodes), "node")]
+    if compiled.program is not None:
+        kernels, plan = len(compiled.program.kernels), compiled.program.plan
+    elif program.lowered is not None:
+        kernels, plan = len(program.lowered.kernels), program.lowered.memory.plan
+    else:
+        kernels, plan = 0, None
+    if plan is not None:
+        parts.append(counted(kernels, "kernel"))
         parts.append(f"{show_bytes(plan.nbytes)} in {counted(len(plan.buffers), 'tensor')}")
-    lines = [f"tensorgrad: compiled for {device}: {', '.join(parts)}" + (f"; {times}" if times else "")]
+    what = "from the plan cache, for" if compiled.cached else "compiled for"
+    lines = [f"tensorgrad: {what} {device}: {', '.join(parts)}" + (f"; {times}" if times else "")]
     if _level > 1:
         kernels = Kernels(shown(program))
         lines.append(str(kernels))

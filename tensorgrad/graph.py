@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
 from tensorgrad.callsite import CallSite
@@ -118,6 +119,10 @@ class Graph:
         node = Node(len(self.nodes), op, tuple(inputs), attrs, types, site)
         self.nodes.append(node)
         return node
+
+    def copy(self) -> Graph:
+        """A graph to which more can be added; the nodes are shared."""
+        return Graph(**{part.name: copy(getattr(self, part.name)) for part in fields(self)})
 
     def node(self, value: Value) -> Node:
         return self.nodes[value.node]

@@ -8,14 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensorgrad.backend import Built
 from tensorgrad.callsite import call_site
+from tensorgrad.compiled import Built
 from tensorgrad.debug import stage
+from tensorgrad.device.base import Limits
 from tensorgrad.errors import InputError, TraceError
 from tensorgrad.graph import Graph, Value
 from tensorgrad.inspect import CheckReport, Inspected
 from tensorgrad.ops import stop_gradient
 from tensorgrad.passes import optimize
+from tensorgrad.program import Recipe
 from tensorgrad.state import State
 from tensorgrad.structure import Structure, is_nest, parts, rebuild
 from tensorgrad.tensor import Tensor
@@ -34,6 +36,7 @@ class Outputs(NamedTuple):
 
 class _Program(NamedTuple):
     built: Built
+    names: tuple[str, ...]
     form: Any
     row: np.ndarray
 
@@ -60,7 +63,7 @@ class Predictor(Inspected):
         async with self.state.turns:
             program = await self._prepare(inputs)
             with self.state.running("step" in inputs):
-                found = await program.built.executor.run(inputs)
+                found = await program.built.executor.run(inputs, program.names)
         return fill(program.form, found)
 
     async def check(self, *args: Any, **kwargs: Any) -> CheckReport:
@@ -77,7 +80,7 @@ class Predictor(Inspected):
     async def _prepare(self, inputs: dict[str, Any]) -> _Program:
         """The program for inputs of these shapes; adds the host's numbers to them."""
         program = await self._program(self.inputs.shapes(inputs))
-        if "step" in program.built.graph.leaves:
+        if "step" in program.built.interface.inputs:
             program.row[0], program.row[1] = self.state.seed % 2**32, self.state.calls % 2**32
             inputs["step"] = program.row
         return program
@@ -89,10 +92,9 @@ class Predictor(Inspected):
             self._store = state.store
         program = self._programs.get(shapes)
         if program is None:
-            graph, outputs = self._trace(self.inputs.concrete(shapes))
-            built = await state.backend.build(graph, outputs.values, state.store)
-            await state.place(graph)
-            program = self._programs[shapes] = _Program(built, outputs.form, state.row(graph))
+            recipe, form = self._trace(self.inputs.concrete(shapes))
+            built = await state.build(recipe)
+            program = self._programs[shapes] = _Program(built, recipe.names, form, state.row())
             if len(self._programs) > CACHED:
                 _, oldest = self._programs.popitem(last=False)
                 oldest.built.executor.destroy()
@@ -104,7 +106,7 @@ class Predictor(Inspected):
         while self._programs:
             self._programs.popitem()[1].built.executor.destroy()
 
-    def _trace(self, structure: Structure) -> tuple[Graph, Outputs]:
+    def _trace(self, structure: Structure) -> tuple[Recipe, Any]:
         graph = Graph()
 
         def run() -> Outputs:
@@ -114,10 +116,7 @@ class Predictor(Inspected):
 
         with stage("trace"):
             outputs = trace_into(graph, run, training=self.training, names=self.state.names)
-        graph.outputs.extend(outputs.values.values())
-        with stage("passes"):
-            graph = optimize(graph, self.state.backend.limits)
-        return graph, Outputs(outputs.form, dict(zip(outputs.values, graph.outputs, strict=True)))
+        return function_recipe(graph, outputs), outputs.form
 
     @property
     def built(self) -> Built | None:
@@ -134,6 +133,17 @@ class Predictor(Inspected):
         if built is None:
             raise InputError("nothing is compiled before the first call tells the shapes; call it once", call_site())
         return built
+
+
+def function_recipe(graph: Graph, outputs: Outputs) -> Recipe:
+    """What compiles to a traced function."""
+    graph.outputs.extend(outputs.values.values())
+
+    def finish(limits: Limits) -> Graph:
+        with stage("passes"):
+            return optimize(graph, limits)
+
+    return Recipe(finish, tuple(outputs.values), (graph,), call_site())
 
 
 def collect(graph: Graph, result: Any) -> Outputs:

@@ -8,14 +8,15 @@ trainer, a second loss, a predictor.
 
 from __future__ import annotations
 
+import asyncio
 import struct
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensorgrad.device.base import KernelTime, Limits, Program, Slice
+from tensorgrad.device.base import KernelTime, Limits, Program, Recording, Slice
 from tensorgrad.device.convert import as_array, check_names, from_bytes, to_bytes
 from tensorgrad.device.store import Placement, Store, Stored, place, record
 from tensorgrad.dtypes import DType
@@ -32,6 +33,7 @@ async def create_runtime(
     *,
     device: Any = None,
     store: Store | None = None,
+    values: Mapping[str, np.ndarray] | None = None,
     chunk: int = 0,
     debug_groups: bool = True,
     label: str = "tensorgrad step",
@@ -45,6 +47,8 @@ async def create_runtime(
             None requests one, which `Runtime.destroy` gives back.
         store: parameters and states to share. What it holds is used, and must fit; what
             it lacks is allocated, initialised and added. None makes a store of its own.
+        values: what parameters and states that the store lacks start with, by name, in their exact
+            shapes and dtypes; others start as the plan says, parameters with zeros.
         chunk: most kernels in one submission, for kernels so long that a browser's
             watchdog would stop a whole step; 0 submits a step at once.
         debug_groups: whether the operations' names show in the browser's GPU tools; without
@@ -65,7 +69,7 @@ async def create_runtime(
         async with store.lock:
             placement = await place(plan, device, store)
             recording = record(plan, kernels, placement, label, chunk=chunk, groups=debug_groups)
-            program = await device.compile(recording)
+            program = await _compile(device, recording, _write_values(device, placement, values or {}))
             placement.commit(store)
         return Runtime(plan, kernels, device, store, placement, program, own_device, own_store)
     except BaseException:
@@ -74,6 +78,25 @@ async def create_runtime(
         if own_device:
             device.close()
         raise
+
+
+async def _compile(device: Any, recording: Recording, meanwhile: Coroutine[Any, Any, None]) -> Program:
+    """The recording's program; `meanwhile` runs while the browser compiles it."""
+    task = asyncio.ensure_future(meanwhile)
+    try:
+        program = await device.compile(recording)
+        await task
+    except BaseException:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        raise
+    return program
+
+
+async def _write_values(device: Any, placement: Placement, values: Mapping[str, np.ndarray]) -> None:
+    for name, stored in placement.tensors.items():
+        if name in values:
+            device.write(stored.range, to_bytes(values[name], stored.dtype, stored.range.nbytes))
 
 
 async def _find_device(device: Any, store: Store | None) -> Any:

@@ -10,34 +10,26 @@ import secrets
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from tensorgrad.backend import Backend
 from tensorgrad.callsite import call_site
-from tensorgrad.dtypes import Shape
+from tensorgrad.compiled import Built
 from tensorgrad.errors import CheckpointError, InputError, UnsupportedError
-from tensorgrad.graph import Graph, TensorType
+from tensorgrad.graph import TensorType
 from tensorgrad.nn.module import Module, leaf_names, match_module, state_names
 from tensorgrad.nn.parameter import Parameter
 from tensorgrad.nn.state import IncompatibleKeys, match_state
-from tensorgrad.ops.arena import parts
+from tensorgrad.program import Interface, Part, Recipe
 from tensorgrad.trace import STEP_SLOTS
 from tensorgrad.turns import Turns
 
 T = TypeVar("T")
 
 
-class Part(NamedTuple):
-    """One parameter's share of a packed state."""
-
-    name: str
-    place: slice
-    shape: Shape
-
-
-class Program(Protocol):
+class Client(Protocol):
     """What a state builds again on another device: a training step."""
 
     async def build(self) -> None: ...
@@ -75,12 +67,12 @@ class State:
         self.values = {name: tensor.data.copy() for name, tensor in self.tensors.items()}
         self.store = backend.store()
         self.placed: set[str] = set()
-        self.packs: dict[str, list[Part]] = {}
+        self.packs: dict[str, tuple[Part, ...]] = {}
         self.kinds: dict[str, TensorType] = {}
         self.initial: dict[str, float] = {}
         self.unsure = False
         self.turns = Turns()
-        self._programs: list[weakref.ref[Program]] = []
+        self._clients: list[weakref.ref[Client]] = []
 
     @property
     def trainable(self) -> frozenset[str]:
@@ -114,43 +106,50 @@ class State:
         packed = any(name.startswith(f"{prefix}.") for name in self.packs)
         return self.backend.limits.binding_size if packed or not self.placed else 0
 
-    async def place(self, graph: Graph) -> None:
-        """Gives the program's new parameters and buffers on the device their values."""
-        leaves = {**graph.names_by_role("param"), **graph.names_by_role("state")}
-        new = leaves.keys() - self.placed
-        self.backend.write(self.store, {name: self.values[name] for name in new if name in self.values})
+    async def build(self, recipe: Recipe, prefix: str | None = None) -> Built:
+        """A program on the device, its new parameters and buffers with their values; the caller holds the turn.
+
+        Args:
+            prefix: of the optimizer that it has, if it has one.
+        """
+        compiled = await self.backend.compile(recipe)
+        interface = compiled.interface
+        if prefix is not None:
+            self._check_packs(interface, prefix)
+        new = interface.held.keys() - self.placed
+        values = {name: self.values[name] for name in new if name in self.values}
+        built = await self.backend.build(compiled, self.store, values)
         self.placed |= new
-        self.packs.update({name: _parts(graph, name) for name in graph.packs})
+        self.packs.update(interface.packs)
         for name in new - self.values.keys():
-            type_ = graph.type(leaves[name])
+            type_, initial = interface.held[name]
             shapes = {p.name: p.shape for p in self.packs[name]} if name in self.packs else {name: type_.shape}
             self.kinds |= {part: TensorType(shape, type_.dtype) for part, shape in shapes.items()}
-            initial = float(graph.node(leaves[name]).attrs["initial"])
-            self.initial.update(dict.fromkeys(shapes, initial))
+            self.initial.update(dict.fromkeys(shapes, float(initial)))
+        return built
 
-    def check_packs(self, graph: Graph, prefix: str) -> None:
+    def _check_packs(self, interface: Interface, prefix: str) -> None:
         """Raises InputError where an optimizer's state lies otherwise than an earlier program has laid it out."""
         if not any(name.startswith(f"{prefix}.") for name in self.packs):
             return
-        given = {name: _parts(graph, name) for name in graph.packs}
-        if given != {name: parts_ for name, parts_ in self.packs.items() if name.startswith(f"{prefix}.")}:
+        if interface.packs != {name: parts for name, parts in self.packs.items() if name.startswith(f"{prefix}.")}:
             raise InputError(
                 "this loss trains other parameters, or meets them in another order, than the loss that the "
                 "optimizer was first compiled with; give it an optimizer of its own",
                 call_site(),
             )
 
-    def enroll(self, program: Program) -> None:
-        """Has a program built again where `move` goes."""
-        self._programs.append(weakref.ref(program))
+    def enroll(self, client: Client) -> None:
+        """Has a training step built again where `move` goes."""
+        self._clients.append(weakref.ref(client))
 
     async def move(self, backend: Backend) -> None:
         """Goes to another device, with the values of the last upload; the caller holds the turn."""
         self.backend, self.store = backend, backend.store()
         self.placed, self.packs = set(), {}
-        for ref in self._programs:
-            if (program := ref()) is not None:
-                await program.build()
+        for ref in self._clients:
+            if (client := ref()) is not None:
+                await client.build()
 
     @contextmanager
     def running(self, counted: bool = True) -> Iterator[None]:
@@ -165,8 +164,8 @@ class State:
             self.unsure = True  # the step may have been made: the device knows
             raise
 
-    def row(self, graph: Graph) -> np.ndarray:
-        """A row of host numbers for `graph`'s steps, with the seed in it."""
+    def row(self) -> np.ndarray:
+        """A row of host numbers, with the seed in it."""
         row = np.zeros(STEP_SLOTS, np.uint32)
         row[0] = self.seed % 2**32
         return row
@@ -189,8 +188,8 @@ class State:
     async def _packed(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The packed states of which `arrays` has a part, with those parts replaced."""
         found: dict[str, np.ndarray] = {}
-        for name, parts_ in self.packs.items():
-            given = [p for p in parts_ if p.name in arrays]
+        for name, parts in self.packs.items():
+            given = [p for p in parts if p.name in arrays]
             if given:
                 flat = (await self.backend.read(self.store, [name]))[name]
                 for part in given:
@@ -263,17 +262,6 @@ class State:
             await self.upload(start)
             self.calls = 0
             await self.recount()
-
-
-def _parts(graph: Graph, name: str) -> list[Part]:
-    """What a packed state holds: `optim.exp_avg.pack0` has a part for each parameter, `optim.exp_avg.out.weight`."""
-    stem = name.rpartition(".")[0]
-    found = []
-    for value, offset in parts(graph, graph.packs[name]):
-        type_ = graph.type(value)
-        place = slice(offset, offset + type_.size)
-        found.append(Part(f"{stem}.{graph.leaf_name(value)}", place, type_.shape))
-    return found
 
 
 def _attempt(problems: list[str], check: Callable[[], T]) -> T | None:

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensorgrad.autodiff import append_grad
-from tensorgrad.backend import Backend, Built, open_backend
+from tensorgrad.backend import Backend, open_backend
 from tensorgrad.callsite import call_site
+from tensorgrad.compiled import Built
 from tensorgrad.dtypes import DType
 from tensorgrad.errors import InputError, ShapeError, TraceError
 from tensorgrad.graph import Graph
 from tensorgrad.ops.core import host_array
-from tensorgrad.passes import optimize
-from tensorgrad.predict import CACHED, collect, fill
+from tensorgrad.predict import CACHED, collect, fill, function_recipe
 from tensorgrad.structure import is_nest, parts, rebuild
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import STEP_SLOTS, is_tracing, tensor_input, trace_into
@@ -130,6 +130,7 @@ def _refill(nest: Any, tensors: Iterator[Tensor]) -> Any:
 
 class _Program(NamedTuple):
     built: Built
+    names: tuple[str, ...]
     form: Any
 
 
@@ -160,13 +161,13 @@ class _Compiled:
             if len(self.programs) > CACHED:
                 self.programs.popitem(last=False)[1].built.executor.destroy()
         self.programs.move_to_end(key)
-        leaves = program.built.graph.leaves  # an argument without effect has none
-        inputs: dict[str, Any] = {name: array for name, array in arrays.items() if name in leaves}
-        if "step" in leaves:
+        names = program.built.interface.inputs  # an argument without effect has none
+        inputs: dict[str, Any] = {name: array for name, array in arrays.items() if name in names}
+        if "step" in names:
             inputs["step"] = np.zeros(STEP_SLOTS, np.uint32)
             inputs["step"][:2] = self.seed % 2**32, self.calls % 2**32
         self.calls += 1
-        return fill(program.form, await program.built.executor.run(inputs))
+        return fill(program.form, await program.built.executor.run(inputs, program.names))
 
     async def _open(self) -> Backend:
         """The device; after it was lost, a new one."""
@@ -188,10 +189,9 @@ class _Compiled:
         if graph.updates:
             name = graph.leaf_name(next(iter(graph.updates)))
             raise TraceError(f"a jitted function keeps no state, but updates {name!r}; use tg.compile", call_site())
-        graph.outputs.extend(outputs.values.values())
-        graph = optimize(graph, backend.limits)
-        named = dict(zip(outputs.values, graph.outputs, strict=True))
-        return _Program(await backend.build(graph, named, backend.store()), outputs.form)
+        recipe = function_recipe(graph, outputs)
+        built = await backend.build(await backend.compile(recipe), backend.store(), {})
+        return _Program(built, recipe.names, outputs.form)
 
 
 def _form(value: Any, arrays: dict[str, np.ndarray], path: str) -> Any:

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tensorgrad.backend import Built, open_backend
+from tensorgrad.backend import open_backend
+from tensorgrad.compiled import Built
 from tensorgrad.device import interpret
 from tensorgrad.device.base import Limits
 from tensorgrad.device.numpy import evaluate
@@ -21,6 +22,7 @@ from tensorgrad.graph import Graph, Value
 from tensorgrad.lower.lowering import Lowered, lower
 from tensorgrad.ops import stop_gradient
 from tensorgrad.passes import optimize
+from tensorgrad.program import Recipe
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import STEP_SLOTS, tensor_input, trace
 
@@ -108,7 +110,8 @@ def with_initial(p: Program) -> Arrays:
 async def on_webgpu(p: Program) -> tuple[list[np.ndarray], Built]:
     """The outputs and the updated states on the GPU, and what ran there (destroyed; its kernels can be read)."""
     backend = await open_backend("webgpu")
-    built = await backend.build(p.graph, p.outputs, backend.store())
+    recipe = Recipe(lambda limits: p.graph, tuple(p.outputs))
+    built = await backend.build(await backend.compile(recipe), backend.store(), {})
     names = p.graph.names_by_role("input")
     found = await built.executor.run({name: p.values[name] for name in names})
     updated = [str(p.graph.leaf_name(leaf)) for leaf in p.graph.updates]

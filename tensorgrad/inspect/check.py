@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorgrad.backend import Built
+from tensorgrad.compiled import Built
 from tensorgrad.device import interpret
 from tensorgrad.device.convert import as_array, check_names
 from tensorgrad.device.store import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tensorgrad.backend import Built
+from tensorgrad.compiled import Built
 from tensorgrad.device.base import KernelTime
 from tensorgrad.inspect.check import CheckReport, check
 from tensorgrad.inspect.kernels import Kernels

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tensorgrad.backend import Built
+from tensorgrad.compiled import Built
 from tensorgrad.device.base import Limits
 from tensorgrad.lower.lowering import Lowered, lower
 from tensorgrad.plan import KernelSpec

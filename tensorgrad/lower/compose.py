@@ -70,6 +70,7 @@ class Composer:
         self.reasons: dict[Value, str] = {}
         self.costs: dict[Value, Costs] = {}
         self.shown: dict[Value, Shape] = {}
+        self.elements: dict[tuple[Value, Indices], Expr] = {}
         self._choose()
 
     def _users(self) -> dict[Value, list[Node]]:
@@ -229,9 +230,14 @@ class Composer:
             return const(0, type_.dtype)
         if value in self.stored and not inside:
             return load(value, ravel(idx, type_.shape), type_.dtype)
-        rule = REGISTRY[node.op].lower
-        assert rule is not None, node.op
-        return rule(idx, *(Operand(self, v) for v in node.inputs), **node.attrs)
+        # a value that is used twice is asked for twice by each that uses it: without the memo, work doubles a level
+        found = self.elements.get((value, idx))
+        if found is None:
+            rule = REGISTRY[node.op].lower
+            assert rule is not None, node.op
+            found = rule(idx, *(Operand(self, v) for v in node.inputs), **node.attrs)
+            self.elements[value, idx] = found
+        return found
 
     def kernels(self) -> list[Kernel]:
         """One kernel a stored value, in topological order."""

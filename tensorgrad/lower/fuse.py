@@ -16,6 +16,7 @@ from tensorgrad.graph import Graph, Value
 from tensorgrad.lower.expr import loads, reductions
 from tensorgrad.lower.join import join
 from tensorgrad.lower.kernel import Joined, Kernel, store_vars
+from tensorgrad.lower.order import Order
 from tensorgrad.lower.totals import operand_sum
 from tensorgrad.ops.arena import parts
 
@@ -55,15 +56,11 @@ class Fuser:
         self.reads = [k.loads() for k in kernels]
         self.writer = {v: i for i, k in enumerate(kernels) for v in k.writes}
         self.readers: dict[Value, set[int]] = {}
-        self.before: list[int] = []  # bit j of before[i]: kernel j runs before kernel i
+        self.order = Order()
         for i, reads in enumerate(self.reads):
-            mask = 0
             for value in self._held(reads):
                 self.readers.setdefault(value, set()).add(i)
-                if value in self.writer:
-                    j = self.writer[value]
-                    mask |= 1 << j | self.before[j]
-            self.before.append(mask)
+            self.order.add(self._producers(i))
 
     def run(self, join: bool = True) -> list[Kernel]:
         """The joined kernels (or the given ones, with `join` False) in the order in which they run."""
@@ -78,7 +75,9 @@ class Fuser:
                 self._operand_sums()
         for leaf, value in self.updates.items():
             self._overwrite(leaf, value)
-        return self._order()
+        left = {i: k for i, k in enumerate(self.kernels) if k is not None and k.stores}
+        # near the graph's own order of their first operations
+        return [left[i] for i in self.order.sorted(sorted(left, key=lambda i: min(left[i].nodes)))]
 
     def _held(self, values: Iterable[Value]) -> Iterator[Value]:
         """The values, and those that lie in the packs among them."""
@@ -95,8 +94,7 @@ class Fuser:
 
     def _legal_order(self, j: int, i: int) -> bool:
         """No third kernel has to run after j and before i."""
-        bit = 1 << j
-        return not any(self.before[p] & bit for p in self._producers(i) if p != j)
+        return not any(self.order.precedes(j, p) for p in self._producers(i) if p != j)
 
     def _fits(self, a: Kernel, b: Kernel, i: int, j: int) -> bool:
         """The joined kernel's buffers are within the device's limit."""
@@ -138,23 +136,7 @@ class Fuser:
             self.readers.setdefault(value, set()).add(i)
         for value in joined.writes:
             self.writer[value] = i
-        bit_i, bit_j = 1 << i, 1 << j
-        before = (self.before[i] | self.before[j]) & ~(bit_i | bit_j)
-        self.before[j] = 0
-        self.before[i] = 0
-        for k in range(len(self.kernels)):
-            if self.before[k] & (bit_i | bit_j):
-                self.before[k] &= ~bit_j
-                self.before[k] |= bit_i
-        self._precede(before, i)
-
-    def _precede(self, mask: int, i: int) -> None:
-        """The kernels of `mask` run before kernel i, and so before all that run after it."""
-        self.before[i] |= mask
-        mask = self.before[i]
-        for k in range(len(self.kernels)):
-            if self.before[k] >> i & 1:
-                self.before[k] |= mask
+        self.order.join(j, i)
 
     def _siblings(self) -> None:
         """Joins independent kernels over one index space that read something in common."""
@@ -171,14 +153,12 @@ class Fuser:
 
     def _sibling(self, j: int, i: int) -> None:
         a, b = self.kernels[j], self.kernels[i]
-        if a is None or b is None or not self._fits(a, b, i, j):
+        # where neither precedes the other, no third kernel can stand between them
+        if a is None or b is None or self.order.precedes(j, i) or self.order.precedes(i, j):
             return
         common = [v for v in self.reads[j].keys() & self.reads[i].keys() if self.graph.type(v).size >= a.size]
-        if not common:
+        if not common or not self._fits(a, b, i, j):
             return
-        if self.before[i] >> j & 1 or self.before[j] >> i & 1:
-            return
-        # neither precedes the other, so no third kernel can stand between them
         joined = Kernel(b.rows, b.cols, [*a.stores, *b.stores], None, a.nodes | b.nodes)
         joined.joined = (*a.joined, *b.joined, Joined(None, tuple(sorted(common))))
         self._replace(j, i, joined)
@@ -194,7 +174,7 @@ class Fuser:
                 if product is None or not self.reads[i].keys() <= self.reads[j].keys():
                     continue
                 store = operand_sum(kernel, product)
-                if store is None or self.before[i] >> j & 1 or self.before[j] >> i & 1:
+                if store is None or self.order.precedes(j, i) or self.order.precedes(i, j):
                     continue
                 if not self._fits(product, kernel, j, i):
                     continue
@@ -233,28 +213,10 @@ class Fuser:
         if any(v in self.reads[i] for v in self._held((leaf,)) if v != leaf):
             return  # it reads one of the packed leaves by itself: their buffer cannot be bound twice
         others = {k for v in self._held((leaf,)) for k in self.readers.get(v, ())} - {i}
-        if any(self.before[k] >> i & 1 for k in others):
+        if any(self.order.precedes(i, k) for k in others):
             return
         kernel.inplace[value] = leaf
-        mask = 0
-        for k in others:
-            mask |= 1 << k | self.before[k]
-        self._precede(mask, i)
-
-    def _order(self) -> list[Kernel]:
-        """Topological order, near the graph's own order of the kernels' first operations."""
-        left = [i for i, k in enumerate(self.kernels) if k is not None and k.stores]
-        waiting = sum(1 << i for i in left)
-        first = {i: min(k.nodes) for i, k in enumerate(self.kernels) if k is not None}
-        out: list[Kernel] = []
-        while left:
-            ready = min((i for i in left if not self.before[i] & waiting), key=first.__getitem__)
-            left.remove(ready)
-            waiting &= ~(1 << ready)
-            kernel = self.kernels[ready]
-            assert kernel is not None
-            out.append(kernel)
-        return out
+        self.order.put_before(others, i)
 
 
 def _read_by_columns(kernel: Kernel, leaf: Value) -> bool:

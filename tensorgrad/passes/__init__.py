@@ -18,7 +18,7 @@ def optimize(graph: Graph, limits: Limits | None = None) -> Graph:
     Args:
         limits: of the device. Unless it is a CPU, long sums and matmuls of small results are cut into partial ones.
     """
-    graph = cse(simplify(dce(graph)))
+    graph = cse(simplify(graph))
     if limits is None or limits.software:
         return dce(graph)
     graph = simplify(split(simplify(transpose(graph)), limits))

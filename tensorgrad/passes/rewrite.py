@@ -24,11 +24,14 @@ def rewrite(graph: Graph, rule: Rule, keep: set[int] | None = None) -> Graph:
     for node in graph.nodes:
         if keep is not None and node.id not in keep:
             continue
-        moved = Node(len(new.nodes), node.op, tuple(values[v] for v in node.inputs), node.attrs, node.types, node.site)
+        place, inputs = len(new.nodes), tuple([values[v] for v in node.inputs])
+        same = place == node.id and inputs == node.inputs
+        moved = node if same else Node(place, node.op, inputs, node.attrs, node.types, node.site)
         found = rule(new, moved)
         if found is None:
             new.nodes.append(moved)
-            values.update(zip(node.values, moved.values, strict=True))
+            for i in range(len(node.types)):
+                values[Value(node.id, i)] = Value(place, i)
         else:
             values[Value(node.id)] = found
     new.outputs = [values[v] for v in graph.outputs]

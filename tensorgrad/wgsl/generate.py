@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import replace
+
 from tensorgrad.device.base import Limits
 from tensorgrad.graph import Value
 from tensorgrad.lower.kernel import Kernel
@@ -10,14 +13,21 @@ from tensorgrad.plan import Binding, KernelSpec
 from tensorgrad.wgsl import matmul
 from tensorgrad.wgsl.module import Buffers
 from tensorgrad.wgsl.rows import map_kernel, row_kernel
+from tensorgrad.wgsl.signature import signature
 
 
 def generate(lowered: Lowered, limits: Limits) -> list[KernelSpec]:
     """The WGSL of all kernels, in the order in which they run."""
-    return [_spec(lowered, kernel, limits) for kernel in lowered.kernels]
+    written: dict[Hashable, KernelSpec] = {}
+    return [_spec(lowered, kernel, limits, written) for kernel in lowered.kernels]
 
 
-def _spec(lowered: Lowered, kernel: Kernel, limits: Limits) -> KernelSpec:
+def _spec(lowered: Lowered, kernel: Kernel, limits: Limits, written: dict[Hashable, KernelSpec]) -> KernelSpec:
+    """A kernel's spec.
+
+    Args:
+        written: what was written so far; the bindings' buffers are numbers of the kernel's signature.
+    """
     name = label(lowered, kernel)
     index = max(kernel.nodes, default=-1)
     where = lowered.memory.where
@@ -27,10 +37,20 @@ def _spec(lowered: Lowered, kernel: Kernel, limits: Limits) -> KernelSpec:
         return KernelSpec(
             f"{source.name} {name}".rstrip(), index, source.wgsl, bindings, source.threads, source.workgroup_size
         )
+    key, ids = signature(kernel, where.__getitem__)
+    spec = written.get(key)
+    if spec is None:
+        spec = written[key] = _write(lowered, kernel, limits, {buffer: i for i, buffer in enumerate(ids)})
+    bindings = tuple(Binding(ids[b.buffer], b.write) for b in spec.bindings)
+    return replace(spec, name=f"{kernel.kind} {name}", op_index=index, bindings=bindings)
+
+
+def _write(lowered: Lowered, kernel: Kernel, limits: Limits, numbers: dict[int, int]) -> KernelSpec:
+    """The text of a map or row kernel."""
     buffers = _buffers(lowered, kernel)
     wgsl, threads, size = row_kernel(kernel, buffers, limits) if kernel.kind == "row" else map_kernel(kernel, buffers)
-    bindings = tuple(Binding(b, b in buffers.written) for b in buffers.ids)
-    return KernelSpec(f"{kernel.kind} {name}", index, wgsl, bindings, threads, size)
+    bindings = tuple(Binding(numbers[b], b in buffers.written) for b in buffers.ids)
+    return KernelSpec("", -1, wgsl, bindings, threads, size)
 
 
 def _buffers(lowered: Lowered, kernel: Kernel) -> Buffers:

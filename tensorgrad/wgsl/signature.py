@@ -7,23 +7,26 @@ other buffers. A signature is a kernel with its values replaced by numbers in or
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from typing import TypeVar
 
 from tensorgrad.graph import Value
 from tensorgrad.lower.expr import Expr, walk
 from tensorgrad.lower.index import Digit, Dynamic, Index, dynamics
 from tensorgrad.lower.kernel import Kernel
 
+Place = TypeVar("Place", bound=Hashable)
 
-def signature(kernel: Kernel, place: Callable[[Value], Value]) -> tuple[Hashable, tuple[Value, ...]]:
+
+def signature(kernel: Kernel, place: Callable[[Value], Place]) -> tuple[Hashable, tuple[Place, ...]]:
     """What a kernel's text depends on, and the buffers that take part.
 
     Args:
-        place: a value -> the value whose buffer holds it.
+        place: a value -> the buffer that holds it.
 
     Returns:
-        a key, equal for kernels with equal text, and the values whose buffers they use, by number.
+        a key, equal for kernels with equal text, and the buffers that they use, by number.
     """
-    buffers: dict[Value, int] = {}
+    buffers: dict[Place, int] = {}
     parts: list[Hashable] = []
     seen: dict[int, int] = {}
 

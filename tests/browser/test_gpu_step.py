@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
-from models import CharGPT, characters, next_token_loss
 from tensorgrad import nn, optim
 from tensorgrad.backend import WebGPU, open_backend
 
@@ -32,32 +31,21 @@ async def losses(device: Any, model: nn.Module, loss_fn: Any, specs: Any, batche
     return found
 
 
-async def test_a_character_transformer() -> None:
-    specs = {"x": tg.i32[16, 32], "y": tg.i32[16, 32]}
-    found = []
-    for device in ("numpy", await as_gpu()):
-        nn.init.manual_seed(1)
-        model = CharGPT(layers=1, width=32, heads=2, context=32, vocabulary=65)
-        batches = [dict(zip("xy", characters(16, 32, 65, seed=step), strict=True)) for step in range(3)]
-        found.append(await losses(device, model, next_token_loss, specs, batches))
-    # f32 sums in another order, amplified by three updates
-    np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
-
-
 class Deep(nn.Module):
     def __init__(self) -> None:
+        self.table = nn.Embedding(11, 37)
         self.first, self.last = nn.Linear(37, 67), nn.Linear(67, 10)
         self.scale = nn.Parameter(np.ones(10, np.float32))
 
     def forward(self, x: tg.Tensor) -> tg.Tensor:
-        return self.last(tg.tanh(self.first(x))) * self.scale
+        return self.last(tg.gelu(self.first(self.table(x)), approximate="tanh")) * self.scale
 
 
 @pytest.mark.parametrize("rows", [2048, 65])
 async def test_layers_of_odd_sizes(rows: int) -> None:
-    specs = {"x": tg.f32[rows, 37], "y": tg.i32[rows]}
+    specs = {"x": tg.i32[rows], "y": tg.i32[rows]}
     rng = np.random.default_rng(0)
-    batches = [{"x": rng.normal(size=(rows, 37)).astype(np.float32), "y": rng.integers(0, 10, rows)} for _ in range(3)]
+    batches = [{"x": rng.integers(0, 11, rows), "y": rng.integers(0, 10, rows)} for _ in range(3)]
     found = []
     for device in ("numpy", await as_gpu()):
         nn.init.manual_seed(1)

@@ -17,7 +17,7 @@ from tensorgrad.graph import Graph
 from tensorgrad.lower.lowering import lower
 from tensorgrad.lower.totals import total_of
 from tensorgrad.state import State
-from tensorgrad.step import trace_step
+from tensorgrad.step import step_recipe
 from tensorgrad.structure import Structure
 from tensorgrad.tensor import Tensor
 from tensorgrad.wgsl.generate import generate
@@ -141,7 +141,7 @@ def test_an_update_takes_one_kernel_whatever_the_number_of_parts() -> None:
     optimizer = optim.SGD(0.1)
     optimizer.prefix = state.enter(optimizer)
     specs = Structure({"x": tg.f32[2048, 5]})
-    graph = trace_step(state.module, lambda m, x: tg.mean(m(x) ** 2), optimizer, specs, state)
+    graph = step_recipe(state.module, lambda m, x: tg.mean(m(x) ** 2), optimizer, specs, state).graph(Limits())
     low = lower(graph, {"loss": graph.outputs[0]})
     adding = [k for k in low.kernels if all(graph.node(v).op == "place" for v in k.writes) and k.kind == "map"]
     assert adding == []

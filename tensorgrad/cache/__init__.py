@@ -1,0 +1,152 @@
+"""The plan cache: what was compiled once in this browser need not be compiled again.
+
+The compiled program (buffers, WGSL and what the host needs, no parameters) is kept in
+IndexedDB under a key of all that decides it; see `tensorgrad.cache.key`. On a hit only the
+forward pass is traced, for the key. Whatever fails here (no IndexedDB, no room, an entry that
+cannot be read) means that the program is compiled as if there were no cache; `tg.debug(1)` says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import time
+from collections.abc import Awaitable
+from typing import Protocol, TypeVar
+
+from tensorgrad.cache import indexeddb
+from tensorgrad.cache.key import Unkeyed, digest
+from tensorgrad.cache.text import decode, encode
+from tensorgrad.debug import note
+from tensorgrad.device.base import Limits
+from tensorgrad.program import Program, Recipe
+
+T = TypeVar("T")
+
+__all__ = ["VARIABLE", "clear", "enable", "find", "save"]
+
+VARIABLE = "TENSORGRAD_CACHE"
+"""The environment's first setting: `0` switches the cache off."""
+
+MOST_BYTES = 50_000_000
+MOST_PROGRAMS = 64
+"""What is kept; beyond it the programs that were used longest ago go."""
+
+PATIENCE = 5.0
+"""Seconds after which a storage that does not answer counts as none: some browsers' hangs for good."""
+
+
+class Storage(Protocol):
+    """Texts by key, with the time when each was used last."""
+
+    async def get(self, key: str, now: float) -> str | None: ...
+
+    async def put(self, key: str, text: str, now: float) -> None: ...
+
+    async def uses(self) -> dict[str, tuple[int, float]]:
+        """Key -> length, and when it was used last."""
+        ...
+
+    async def delete(self, keys: list[str]) -> None: ...
+
+    async def clear(self) -> None: ...
+
+
+_enabled = os.environ.get(VARIABLE, "1") != "0"
+_storage: Storage | None = None
+
+
+def enable(on: bool = True) -> bool:
+    """Switches the cache on or off for what is compiled from now on; returns how it was before.
+
+    >>> import tensorgrad as tg
+    >>> before = tg.cache.enable(False)
+    >>> tg.cache.enable(before)
+    False
+    """
+    global _enabled
+    before, _enabled = _enabled, bool(on)
+    return before
+
+
+async def clear() -> None:
+    """Forgets every program of this origin; where there is no cache, there is nothing to do."""
+    await _try("clear", _clear())
+
+
+async def find(recipe: Recipe, device: str, limits: Limits) -> tuple[str | None, Program | None]:
+    """A recipe's place in the cache, or None if it can have none, and the program that is there."""
+    if not _enabled or not await _try("open", _open()):
+        return None, None
+    try:
+        key = digest(recipe, device, limits)
+    except Unkeyed as why:
+        note(f"this program is not cached: {why}")
+        return None, None
+    return key, await _try("read", _load(key))
+
+
+async def save(key: str | None, program: Program) -> None:
+    """Puts a program in its place."""
+    if key is not None:
+        await _try("write", _save(key, program))
+
+
+async def _try(what: str, work: Awaitable[T]) -> T | None:
+    """The work's result, or None with a note where it fails."""
+    global _storage
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await work
+    except Exception as error:  # JavaScript's too: the cache is never in the way
+        _storage = None
+        note(f"the plan cache cannot {what}: {type(error).__name__} {error}")
+        return None
+
+
+async def _open() -> Storage | None:
+    global _storage
+    if _storage is None:
+        _storage = await indexeddb.connect()
+    return _storage
+
+
+async def _clear() -> None:
+    if storage := await _open():
+        await storage.clear()
+
+
+async def _load(key: str) -> Program | None:
+    storage = await _open()
+    text = await storage.get(key, time.time()) if storage else None
+    if text is None:
+        return None
+    try:
+        mark, _, body = text.partition("\n")
+        if mark != _mark(body):
+            raise ValueError("it is not what was written")
+        return decode(body)
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        note(f"an entry of the plan cache is passed over: {error}")
+        return None
+
+
+async def _save(key: str, program: Program) -> None:
+    storage = await _open()
+    body = encode(program)
+    if storage is None or len(body) > MOST_BYTES:
+        return
+    await storage.put(key, f"{_mark(body)}\n{body}", time.time())
+    kept = sorted((await storage.uses()).items(), key=lambda item: item[1][1], reverse=True)
+    total, old = 0, []
+    for count, (name, (nbytes, _)) in enumerate(kept, 1):
+        total += nbytes
+        if total > MOST_BYTES or count > MOST_PROGRAMS:
+            old.append(name)
+    if old:
+        await storage.delete(old)
+
+
+def _mark(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()

@@ -1,0 +1,118 @@
+"""A program as data: what it takes to make one, and all that the host needs to run it.
+
+A `Recipe` is a traced function whose graph can be finished. From the finished graph the
+host needs only an `Interface`: names, types and places. With a plan and kernels it is a
+`Program`, which holds no graph, so that it can be kept and come back in another session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tensorgrad.callsite import CallSite, deferred
+from tensorgrad.device.base import Limits
+from tensorgrad.dtypes import Shape
+from tensorgrad.graph import Graph, TensorType, Value
+from tensorgrad.ops.arena import parts
+from tensorgrad.plan import BufferPlan, KernelSpec
+
+CAPTURE = "capture "
+"""Goes before the name of a capture to make that of an output."""
+
+
+class Part(NamedTuple):
+    """One parameter's share of a packed state: elements `start` to `stop`."""
+
+    name: str
+    start: int
+    stop: int
+    shape: Shape
+
+    @property
+    def place(self) -> slice:
+        return slice(self.start, self.stop)
+
+
+class Held(NamedTuple):
+    """A parameter or state that a program keeps on the device, and what it is filled with at first."""
+
+    type: TensorType
+    initial: float | int
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """A program as the host sees it, whatever runs it.
+
+    Attributes:
+        inputs: the names of what every run sends.
+        held: the parameters and states, by name.
+        packs: packed state -> its parts.
+        slots: host number (a learning rate, say) -> its place in the row that every step sends.
+        outputs: the names of what a run can return.
+    """
+
+    inputs: tuple[str, ...]
+    held: dict[str, Held]
+    packs: dict[str, tuple[Part, ...]]
+    slots: dict[str, int]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A compiled program: its interface, its buffers, and the kernels of a step in order."""
+
+    interface: Interface
+    plan: BufferPlan
+    kernels: tuple[KernelSpec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A traced function, and how its graph is finished.
+
+    Attributes:
+        finish: gives the optimized graph for a device of these limits, the same one each time.
+        names: of the graph's outputs, in order. Captures are outputs too, under `capture NAME`.
+        traced: graphs that decide, with `names`, what `finish` gives; None where something else does too.
+        site: the user's line that asked for the program.
+    """
+
+    finish: Callable[[Limits], Graph]
+    names: tuple[str, ...]
+    traced: tuple[Graph, ...] | None = None
+    site: CallSite | None = None
+
+    def graph(self, limits: Limits) -> Graph:
+        """The optimized graph. It may be asked for long after the user's call, to whose line it still belongs."""
+        return deferred(self.site, lambda: self.finish(limits))
+
+    def outputs(self, graph: Graph) -> dict[str, Value]:
+        """Name -> value of all that the host can read after a run of the finished graph."""
+        captures = {CAPTURE + name: value for name, value in graph.captures.items()}
+        return {**dict(zip(self.names, graph.outputs, strict=True)), **captures}
+
+
+def interface_of(graph: Graph, outputs: dict[str, Value]) -> Interface:
+    """What a finished graph shows to the host."""
+    held = {**graph.names_by_role("param"), **graph.names_by_role("state")}
+    return Interface(
+        tuple(graph.names_by_role("input")),
+        {name: Held(graph.type(v), graph.node(v).attrs["initial"]) for name, v in held.items()},
+        {name: _parts(graph, name) for name in graph.packs},
+        dict(graph.slots),
+        tuple(outputs),
+    )
+
+
+def _parts(graph: Graph, name: str) -> tuple[Part, ...]:
+    """What a packed state holds: `optim.exp_avg.pack0` has a part for each parameter, `optim.exp_avg.out.weight`."""
+    stem = name.rpartition(".")[0]
+    found = []
+    for value, offset in parts(graph, graph.packs[name]):
+        type_ = graph.type(value)
+        found.append(Part(f"{stem}.{graph.leaf_name(value)}", offset, offset + type_.size, type_.shape))
+    return tuple(found)
