@@ -10,6 +10,7 @@ from tensorgrad.callsite import call_site
 from tensorgrad.debug import stage
 from tensorgrad.dtypes import i32
 from tensorgrad.errors import TraceError
+from tensorgrad.gate import gate_updates
 from tensorgrad.graph import Graph
 from tensorgrad.nn.module import Module
 from tensorgrad.ops import add, isfinite, reshape, stop_gradient, where
@@ -34,9 +35,7 @@ def trace_step(
         _check_loss(loss)
         loss = reshape(loss, ())
         finite = isfinite(loss)
-        # what the model updates by itself, such as running statistics, keeps its value with the parameters
-        for leaf, value in graph.updates.items():
-            graph.updates[leaf] = where(finite, Tensor(graph, value), Tensor(graph, leaf)).value
+        gate_updates(graph, finite, 0 if state.placed else state.backend.limits.binding_size)
         trainable = state.trainable
         used = {n: Tensor(graph, v) for n, v in graph.names_by_role("param").items()}
         params = {n: p for n, p in used.items() if n in trainable and optimizer.trains(n)}
