@@ -111,7 +111,7 @@ def load(model: nn.Module, given: dict[str, tuple[list[int], np.ndarray]]) -> No
     keys = model.load_state_dict(state, strict=False)
     # running statistics begin as they are
     left = [k for k in keys.missing_keys if k.rpartition(".")[2] not in STATISTICS]
-    assert not left and not keys.unexpected_keys, (left, keys.unexpected_keys)
+    assert not [*left, *keys.unexpected_keys], keys
 
 
 def problem(work: Any, options: dict[str, Any]) -> tuple[nn.Module, Callable[..., tg.Tensor], dict[str, Any], Any]:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tensorgrad.graph import Graph, Value
 from tensorgrad.ops import add, mul, sub, where
 from tensorgrad.ops.arena import ALIGNMENT, pack, place
+from tensorgrad.ops.arena import parts as arena_parts
 from tensorgrad.passes.simplify import uniform
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import update_state
@@ -60,10 +63,18 @@ class _Together:
             return _ALIKE[op](*map(self.operand, sides))
         self.packs += 1
         name = f"{self.name}.new{self.packs}"
-        return pack([place(part, f"{name}.{n}") for n, part in enumerate(parts)], name)
+        placed = (
+            p if n.op == "place" else place(p, f"{name}.{i}") for i, (p, n) in enumerate(zip(parts, nodes, strict=True))
+        )
+        return pack(list(placed), name)
 
-    def operand(self, parts: Sequence[Tensor]) -> Tensor | float:
-        """One number where it is the same for all parts, else their arena."""
-        numbers = {uniform(self.old.graph, p.value) for p in parts}
-        number = next(iter(numbers))
-        return number if len(numbers) == 1 and number is not None else self.value(parts)
+    def operand(self, parts: Sequence[Tensor]) -> Tensor | np.ndarray:
+        """An array of numbers where each part has one, else the parts' arena."""
+        numbers = [uniform(self.old.graph, p.value) for p in parts]
+        if None in numbers:
+            return self.value(parts)
+        flat = np.zeros(self.old.shape, self.old.dtype.numpy)
+        for number, part, (_, offset) in zip(numbers, parts, arena_parts(self.old.graph, self.old.value), strict=True):
+            flat[offset : offset + part.size] = number
+        # one number everywhere (between the parts too) is a constant
+        return np.full_like(flat, numbers[0]) if len(set(numbers)) == 1 else flat

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.composite import standardized
+from tensorgrad.ops.arena import place
 from tensorgrad.ops.core import TensorLike, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.reduce import mean, require_float
@@ -61,18 +61,29 @@ def batch_norm(
     count = math.prod(x.shape[a] for a in axes)
     if count == 1:
         fail(f"batch_norm: one element a channel has no variance to train with, got {x.type}")
-    if running_mean is not None and running_var is not None:
-        middle = mean(x, axes, True)
-        # as the normalization computes it, so that it is computed once
-        spread = reshape(mean(ew.square(x - middle), axes, True), *channels) * (count / max(count - 1, 1))
-        for state, new in ((tensor(running_mean), reshape(middle, *channels)), (tensor(running_var), spread)):
-            old = updated_state(state)
-            update_state(state, old * (1 - momentum) + new * momentum)
+    middle = reshape(mean(x, axes), *channels)
+    middle = middle if running_mean is None else _tracked(tensor(running_mean), middle, momentum)
+    centered = x - _across(middle, x)
+    spread = reshape(mean(ew.square(centered), axes), *channels)
+    if running_var is not None:
+        unbiased = count / max(count - 1, 1)
+        spread = _tracked(tensor(running_var), spread, momentum, unbiased)
     affine = [tensor(value) for value in (weight, bias) if value is not None]
-    out = standardized(x, axes, eps)[0]
+    out = centered * _across(ew.rsqrt(spread + eps), x)
     out = out if weight is None else out * _across(weight, x)
     out = out if bias is None else out + _across(bias, x)
-    return custom_grad(out, _batch_norm_grad, x, *affine, args=(axes, eps, weight is not None, bias is not None))
+    args = (axes, eps, weight is not None, bias is not None)
+    return custom_grad(out, _batch_norm_grad, x, middle, spread, *affine, args=args)
+
+
+def _tracked(state: Tensor, batch: Tensor, momentum: TensorLike, scale: float = 1.0) -> Tensor:
+    """Moves a running statistic towards `scale` times the batch's; returns the batch's, in a buffer of its own.
+
+    The backward pass reads it there, and so does the update of all running statistics together.
+    """
+    batch = place(batch, f"{state.graph.leaf_name(state.value)} of the batch")
+    update_state(state, updated_state(state) * (1.0 - momentum) + batch * (momentum * scale))
+    return batch
 
 
 def _across(channel: TensorLike, x: Tensor) -> Tensor:
@@ -80,14 +91,14 @@ def _across(channel: TensorLike, x: Tensor) -> Tensor:
     return reshape(channel, -1, *[1] * (x.ndim - 2))
 
 
-def _batch_norm_grad(g: Tensor, out: Tensor, x: Tensor, *rest: Any) -> tuple[Tensor, ...]:
+def _batch_norm_grad(g: Tensor, out: Tensor, x: Tensor, *rest: Any) -> tuple[Tensor | None, ...]:
     """Both sums serve three gradients: the channel's sum of `g`, and that of `g` times the normalized input."""
-    *affine, axes, eps, has_weight, has_bias = rest
-    normal, scale = standardized(x, axes, eps)
-    total, along = sum_(g, axes, keepdims=True), sum_(g * normal, axes, keepdims=True)
+    middle, spread, *affine, axes, eps, has_weight, has_bias = rest
+    scale = ew.rsqrt(spread + eps)
+    normal = (x - _across(middle, x)) * _across(scale, x)
+    total, along = sum_(g, axes), sum_(g * normal, axes)
     share = 1 / max(1, math.prod(x.shape[a] for a in axes))
-    factor = scale * _across(affine[0], x) if has_weight else scale
-    grads = [(g - total * share - normal * (along * share)) * factor]
-    grads += [reshape(along, x.shape[1])] if has_weight else []
-    grads += [reshape(total, x.shape[1])] if has_bias else []
-    return tuple(grads)
+    rest_of_g = g - _across(total * share, x) - normal * _across(along * share, x)
+    # the statistics have no gradients of their own: they are functions of x, which the rule has seen to
+    grads = [rest_of_g * _across(scale * affine[0] if has_weight else scale, x), None, None]
+    return (*grads, *([along] if has_weight else []), *([total] if has_bias else []))

@@ -25,7 +25,12 @@ Reduction = Literal["none", "sum", "mean"]
 def relu(x: TensorLike) -> Tensor:
     """The larger of x and 0; NaN stays NaN, the gradient at 0 is 0."""
     x = tensor(x)
-    return ew.where(ew.less_equal(x, 0), 0, x)
+    return custom_grad(ew.where(ew.less_equal(x, 0), 0, x), _relu_grad, x)
+
+
+def _relu_grad(g: Tensor, out: Tensor, x: Tensor) -> tuple[Tensor]:
+    # by the result, which the next layer's matmul stores anyway: so x is not needed any more
+    return (ew.where(ew.less_equal(out, 0), 0, g),)
 
 
 def silu(x: TensorLike) -> Tensor:
@@ -135,12 +140,12 @@ def layer_norm(
     if not sizes or x.shape[-len(sizes) :] != sizes:
         fail(f"layer_norm: the last axes of {x.type} are not the normalized shape {list(sizes)}")
     axes = tuple(range(x.ndim - len(sizes), x.ndim))
-    out = custom_grad(standardized(x, axes, eps)[0], _standardized_grad, x, args=(axes, eps))
+    out = custom_grad(_standardized(x, axes, eps)[0], _standardized_grad, x, args=(axes, eps))
     out = out if weight is None else out * weight
     return out if bias is None else out + bias
 
 
-def standardized(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
+def _standardized(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
     """x with mean 0 and variance 1 over the axes, and one over its standard deviation."""
     centered = x - mean(x, axes, True)
     scale = ew.rsqrt(mean(ew.square(centered), axes, True) + eps)
@@ -148,7 +153,7 @@ def standardized(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, 
 
 
 def _standardized_grad(g: Tensor, out: Tensor, x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor]:
-    scale = standardized(x, axes, eps)[1]
+    scale = _standardized(x, axes, eps)[1]
     return ((g - mean(g, axes, True) - out * mean(g * out, axes, True)) * scale,)
 
 

@@ -157,8 +157,8 @@ def test_a_kernel_says_why_it_is_one(train: tg.Train) -> None:
     assert [b.access for b in update.bindings].count("read_write") == 3
     hidden = train.kernels[0].writes[-1]
     readers = [k.index for k in train.kernels if any(b.name == hidden and b.access == "read" for b in k.bindings)]
-    assert len(readers) == 2
-    assert f"kernels {readers[0]}, {readers[1]} read it" in train.kernels[0].why
+    assert len(readers) == 3, "the next layer, the gradient of its weight, and that of ReLU"
+    assert f"kernels {readers[0]}, {readers[1]}, {readers[2]} read it" in train.kernels[0].why
     assert "a matmul reads its operands from memory" in train.kernels[0].why
 
 
