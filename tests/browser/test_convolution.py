@@ -25,7 +25,8 @@ class Net(nn.Module):
 
     def __init__(self) -> None:
         self.stem, self.norm = nn.Conv2d(1, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8)
-        self.down, self.side = nn.Conv2d(8, 16, 3, stride=2, padding=1), nn.Conv2d(8, 16, 1, stride=2)
+        self.down = nn.Conv2d(8, 16, 3, stride=2, padding=1, bias=False)
+        self.side = nn.Conv2d(8, 16, 1, stride=2)
         self.after = nn.BatchNorm2d(16)
         self.fc = nn.Linear(16, 4)
 
