@@ -8,7 +8,7 @@ cp bench/tensorgrad.html bench/tensorgrad.js "$1/"
 exchange=$(mktemp -d)
 trap 'rm -rf "$exchange"' EXIT
 mkdir "$exchange/in" "$exchange/out"
-python3 - "$exchange/in/tensorgrad.zip" <<'P'
+python3 - "$exchange/in/tensorgrad_webgpu-bench.zip" <<'P'
 import pathlib, sys, zipfile
 with zipfile.ZipFile(sys.argv[1], "w") as archive:
     for path in sorted(pathlib.Path("tensorgrad").rglob("*")):
@@ -17,4 +17,4 @@ with zipfile.ZipFile(sys.argv[1], "w") as archive:
     archive.write("bench/workloads.py", "workloads.py")
 P
 node tools/bytecode.mjs build/site/pyodide "$exchange"
-cp "$exchange/out/tensorgrad.zip" "$1/"
+cp "$exchange/out/tensorgrad_webgpu-bench.zip" "$1/tensorgrad.zip"

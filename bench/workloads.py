@@ -54,6 +54,50 @@ class GPT(nn.Module):
         return self.head(self.lnf(h)).reshape(x.size, -1)
 
 
+class CNN(nn.Module):
+    def __init__(self) -> None:
+        self.conv1, self.conv2 = nn.Conv2d(1, 16, 3, padding=1), nn.Conv2d(16, 32, 3, padding=1)
+        self.fc = nn.Linear(1568, 10)
+
+    def forward(self, x: tg.Tensor) -> tg.Tensor:
+        h = tg.max_pool2d(tg.relu(self.conv1(x)), 2)
+        return self.fc(tg.max_pool2d(tg.relu(self.conv2(h)), 2).flatten(1))
+
+
+class Block(nn.Module):
+    def __init__(self, channels: int, out: int, stride: int) -> None:
+        self.c1, self.n1 = nn.Conv2d(channels, out, 3, stride, padding=1, bias=False), nn.BatchNorm2d(out)
+        self.c2, self.n2 = nn.Conv2d(out, out, 3, padding=1, bias=False), nn.BatchNorm2d(out)
+        self.projects = stride != 1 or channels != out
+        if self.projects:
+            self.cd, self.nd = nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out)
+
+    def forward(self, x: tg.Tensor) -> tg.Tensor:
+        h = self.n2(self.c2(tg.relu(self.n1(self.c1(x)))))
+        return tg.relu(h + (self.nd(self.cd(x)) if self.projects else x))
+
+
+class ResNet(nn.Module):
+    """ResNet-18 for small images; `stages` has (channels, outputs, stride) of each block."""
+
+    def __init__(self, stages: list[tuple[int, int, int]]) -> None:
+        first, last = stages[0][0], stages[-1][1]
+        self.stem, self.bn = nn.Conv2d(3, first, 3, padding=1, bias=False), nn.BatchNorm2d(first)
+        self.blocks = len(stages)
+        for i, stage in enumerate(stages):
+            setattr(self, f"b{i}", Block(*stage))
+        self.fc = nn.Linear(last, 10)
+
+    def forward(self, x: tg.Tensor) -> tg.Tensor:
+        h = tg.relu(self.bn(self.stem(x)))
+        for i in range(self.blocks):
+            h = getattr(self, f"b{i}")(h)
+        return self.fc(h.mean((2, 3)))
+
+
+STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+
+
 def load(model: nn.Module, given: dict[str, tuple[list[int], np.ndarray]]) -> None:
     """The peers' weights: linear ones are [in, out] there, `.W .b .g` are weight, bias and weight."""
     state = {}
@@ -64,7 +108,10 @@ def load(model: nn.Module, given: dict[str, tuple[list[int], np.ndarray]]) -> No
             continue
         stem, _, kind = name.rpartition(".")
         state[f"{stem}.{'bias' if kind == 'b' else 'weight'}"] = array.T if kind == "W" and array.ndim == 2 else array
-    model.load_state_dict(state)
+    keys = model.load_state_dict(state, strict=False)
+    # running statistics begin as they are
+    left = [k for k in keys.missing_keys if k.rpartition(".")[2] not in STATISTICS]
+    assert not [*left, *keys.unexpected_keys], keys
 
 
 def problem(work: Any, options: dict[str, Any]) -> tuple[nn.Module, Callable[..., tg.Tensor], dict[str, Any], Any]:
@@ -78,6 +125,11 @@ def problem(work: Any, options: dict[str, Any]) -> tuple[nn.Module, Callable[...
             return MLP(sizes), lambda m, x, y: tg.mse_loss(m(x), y), specs, (tg.f32, tg.f32)
         specs = {"x": tg.f32[rows, sizes[0]], "y": tg.i32[rows]}
         return MLP(sizes), lambda m, x, y: tg.cross_entropy(m(x), y), specs, None
+    if kind in ("cnn", "resnet"):
+        rows, shape = int(work.B), (1, 28, 28) if kind == "cnn" else (3, 32, 32)
+        model = CNN() if kind == "cnn" else ResNet([tuple(stage) for stage in options["stages"]])
+        specs = {"x": tg.f32[(rows, *shape)], "y": tg.i32[rows]}
+        return model, lambda m, x, y: tg.cross_entropy(m(x), y), specs, None
     if kind == "gpt":
         g = options["gpt"]
         specs = {"x": tg.i32[g["B"], g["T"]], "y": tg.i32[g["B"] * g["T"]]}

@@ -79,12 +79,14 @@ class Recipe:
         names: of the graph's outputs, in order. Captures are outputs too, under `capture NAME`.
         traced: graphs that decide, with `names`, what `finish` gives; None where something else does too.
         site: the user's line that asked for the program.
+        options: numbers that decide with the traced graphs.
     """
 
     finish: Callable[[Limits], Graph]
     names: tuple[str, ...]
     traced: tuple[Graph, ...] | None = None
     site: CallSite | None = None
+    options: tuple[int, ...] = ()
 
     def graph(self, limits: Limits) -> Graph:
         """The optimized graph. It may be asked for long after the user's call, to whose line it still belongs."""

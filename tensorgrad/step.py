@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorgrad.autodiff import connected_grads
 from tensorgrad.callsite import call_site
@@ -12,6 +12,7 @@ from tensorgrad.debug import stage
 from tensorgrad.device.base import Limits
 from tensorgrad.dtypes import i32
 from tensorgrad.errors import TraceError
+from tensorgrad.gate import gate_updates
 from tensorgrad.graph import Graph, Value
 from tensorgrad.nn.module import Module
 from tensorgrad.ops import add, isfinite, reshape, stop_gradient, where
@@ -22,6 +23,13 @@ from tensorgrad.state import State, steps_name
 from tensorgrad.structure import Structure
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import param_input, state_input, tensor_input, trace_into, update_state
+
+
+class Spans(NamedTuple):
+    """Bytes of the arenas in which the optimizer's and the model's own states may lie together; 0: each by itself."""
+
+    optimizer: int
+    gate: int
 
 
 def step_recipe(
@@ -49,17 +57,18 @@ def step_recipe(
     with stage("trace"):
         forward.outputs.append(trace_into(forward, run, training=True, names=state.names))
     trained = frozenset(name for name in state.trainable if optimizer.trains(name))
-    optimizer, span = _frozen(optimizer), state.span(optimizer.prefix)
+    spans = Spans(state.span(optimizer.prefix), 0 if state.placed else state.backend.limits.binding_size)
+    optimizer = _frozen(optimizer)
 
     def finish(limits: Limits) -> Graph:
         graph = forward.copy()
         with stage("trace"):
-            trace_into(graph, lambda: _append_update(graph, optimizer, trained, span, keep_grads), training=True)
+            trace_into(graph, lambda: _append_update(graph, optimizer, trained, spans, keep_grads), training=True)
         with stage("passes"):
             return optimize(graph, limits)
 
-    update = _update_alone(forward, optimizer, trained, span, keep_grads)
-    return Recipe(finish, ("loss",), None if update is None else (forward, update), call_site())
+    update = _update_alone(forward, optimizer, trained, spans, keep_grads)
+    return Recipe(finish, ("loss",), None if update is None else (forward, update), call_site(), spans)
 
 
 def _frozen(optimizer: Optimizer) -> Optimizer:
@@ -69,13 +78,12 @@ def _frozen(optimizer: Optimizer) -> Optimizer:
     return same
 
 
-def _append_update(graph: Graph, optimizer: Optimizer, trained: frozenset[str], span: int, keep_grads: bool) -> None:
+def _append_update(graph: Graph, optimizer: Optimizer, trained: frozenset[str], spans: Spans, keep_grads: bool) -> None:
     """After a forward pass: the gradients, and the updates of parameters, optimizer state and step count."""
     loss = Tensor(graph, graph.outputs.pop())
     finite = isfinite(loss)
     # what the model updates by itself, such as running statistics, keeps its value with the parameters
-    for leaf, value in graph.updates.items():
-        graph.updates[leaf] = where(finite, Tensor(graph, value), Tensor(graph, leaf)).value
+    gate_updates(graph, finite, spans.gate)
     params = {n: Tensor(graph, v) for n, v in graph.names_by_role("param").items() if n in trained}
     found = dict(zip(params, connected_grads(loss, list(params.values())), strict=True))
     # a parameter that no gradient reaches is not trained, and so does not decay either
@@ -83,7 +91,7 @@ def _append_update(graph: Graph, optimizer: Optimizer, trained: frozenset[str], 
     params = {name: params[name] for name in grads}
     if not params:
         raise TraceError("the loss depends on no parameter of the model that may be trained", call_site())
-    held = optimizer.update(params, grads, loss, span)
+    held = optimizer.update(params, grads, loss, spans.optimizer)
     if keep_grads:
         graph.grads.update({name: grad.value for name, grad in held.items()})
     steps = state_input(steps_name(optimizer.prefix), (), i32)
@@ -96,7 +104,7 @@ def _append_update(graph: Graph, optimizer: Optimizer, trained: frozenset[str], 
 
 
 def _update_alone(
-    forward: Graph, optimizer: Optimizer, trained: frozenset[str], span: int, keep_grads: bool
+    forward: Graph, optimizer: Optimizer, trained: frozenset[str], spans: Spans, keep_grads: bool
 ) -> Graph | None:
     """The optimizer's update with inputs in place of gradients: all of the optimizer that enters a step's graph.
 
@@ -108,7 +116,7 @@ def _update_alone(
     def run() -> None:
         params = {name: param_input(name, *type_) for name, type_ in types.items() if type_.dtype.is_float}
         grads = {name: tensor_input(f"gradient of {name}", *types[name]) for name in params}
-        held = optimizer.update(params, grads, tensor_input("the loss", ()), span)
+        held = optimizer.update(params, grads, tensor_input("the loss", ()), spans.optimizer)
         if keep_grads:
             graph.grads.update({name: grad.value for name, grad in held.items()})
 

@@ -172,6 +172,12 @@ def update_state(state: Tensor, value: Tensor) -> None:
     graph.updates[leaf.value] = new.value
 
 
+def updated_state(state: Tensor) -> Tensor:
+    """What a state will hold after the updates so far: the state itself where there are none."""
+    graph = current_graph()
+    return Tensor(graph, graph.updates.get(own(state).value, state.value))
+
+
 def capture(name: str, tensor: Tensor) -> Tensor:
     """Marks a tensor to be read back with every step under `name`; returns it."""
     graph = current_graph()

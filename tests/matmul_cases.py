@@ -11,7 +11,7 @@ import numpy as np
 from tensorgrad.dtypes import DType, bool_, f16, f32, i32, u32
 from tensorgrad.graph import Value
 from tensorgrad.lower.evaluate import evaluate
-from tensorgrad.lower.expr import Expr, below, const, expr, from_index, load, where
+from tensorgrad.lower.expr import Expr, below, both, const, expr, from_index, load, where
 from tensorgrad.lower.index import Index, Var, dynamic, of_var, ravel, unravel
 from tensorgrad.lower.kernel import Kernel, Matmul, Store
 
@@ -293,6 +293,38 @@ def heads(count: int, groups: int, length: int, width: int) -> Iterator[Case]:
     yield make(
         "a square", (1, m.size, n.size, k.size), a, c, [Store(OUT, index, _add(acc(), first))], data | {OUT: out}
     )
+
+
+def images(count: int, channels: int, high: int, wide: int, out: int) -> Iterator[Case]:
+    """A convolution with padding (3 x 2 places, by 1 and 2) and its weight's gradient, windows in place."""
+    rng = np.random.default_rng(4)
+    down, across = high, (wide - 1) // 2 + 1
+    shape = (count, channels, high, wide)
+    size, inner, columns = math.prod(shape), channels * 6, count * down * across
+    frame = np.full(2, np.nan, np.float32)
+    pixels = np.concatenate([frame, _normal(rng, size), frame])
+
+    def shown(inside: Index, where_: Index) -> Expr:
+        channel, p, q = unravel(inside, (channels, 3, 2))
+        image, y, x = unravel(where_, (count, down, across))
+        row, column = y + p + -1, x * 2 + q
+        test = both(below(row, high), below(column, wide))
+        return where(test, load(B, ravel((image, channel, row, column), shape) + 2, f32), const(0.0, f32))
+
+    _, m, n, k = variables(1, out, columns, inner)
+    a = load(A, of_var(m) * inner + of_var(k), f32)
+    index = ravel((of_var(m), of_var(n)), (out, columns))
+    arrays = {A: _normal(rng, out * inner), B: pixels, OUT: np.full(out * columns, POISON, np.float32)}
+    forward = shown(of_var(k), of_var(n))
+    yield make("convolution", (1, out, columns, inner), a, forward, [Store(OUT, index, acc())], arrays)
+
+    _, m, n, k = variables(1, out, inner, columns)
+    image, place = unravel(of_var(k), (count, down * across))
+    a = load(A, ravel((image, of_var(m), place), (count, out, down * across)), f32)
+    index = ravel((of_var(m), of_var(n)), (out, inner))
+    arrays = {A: _normal(rng, out * columns), B: pixels, OUT: np.full(out * inner, POISON, np.float32)}
+    back = shown(of_var(n), of_var(k))
+    yield make("its weight's gradient", (1, out, inner, columns), a, back, [Store(OUT, index, acc())], arrays)
 
 
 def halves(sizes: tuple[int, int, int, int]) -> Iterator[Case]:

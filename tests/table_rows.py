@@ -7,6 +7,7 @@ from rows_indexing import INDEXING
 from rows_reduce import REDUCE
 from rows_sources import SOURCES
 from rows_views import ARENAS, VIEWS
+from rows_windows import CONVOLUTIONS, WINDOWS
 from table import Row
 
-TABLE: tuple[Row, ...] = (*UNARY, *BINARY, *SOURCES, *VIEWS, *ARENAS, *REDUCE, *INDEXING)
+TABLE: tuple[Row, ...] = (*UNARY, *BINARY, *SOURCES, *VIEWS, *ARENAS, *REDUCE, *INDEXING, *WINDOWS, *CONVOLUTIONS)

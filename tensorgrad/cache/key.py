@@ -37,7 +37,14 @@ def digest(recipe: Recipe, device: str, limits: Limits) -> str:
         raise Unkeyed("its update cannot be traced by itself")
     allowed = [(part.name, getattr(limits, part.name)) for part in fields(limits) if part.name != "adapter"]
     allowed = [(name, sorted(value) if isinstance(value, frozenset) else value) for name, value in allowed]
-    content = (compiler(), device, allowed, recipe.names, [_graph(graph) for graph in recipe.traced])
+    content = (
+        compiler(),
+        device,
+        allowed,
+        recipe.names,
+        tuple(recipe.options),
+        [_graph(graph) for graph in recipe.traced],
+    )
     return hashlib.sha256(repr(content).encode()).hexdigest()
 
 

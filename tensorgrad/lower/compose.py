@@ -18,7 +18,7 @@ from tensorgrad.lower.index import Digit, Indices, Var, of_var, ravel, unravel
 from tensorgrad.lower.kernel import Kernel, Matmul, Store
 from tensorgrad.primitive import REGISTRY
 
-REDUCTIONS = frozenset({"sum", "max", "min", "argmax", "argmin", "scatter_add"})
+REDUCTIONS = frozenset({"sum", "max", "min", "argmax", "argmin", "scatter_add", "fold"})
 LEAVES = frozenset({"leaf", "array", "pack"})
 """What is in a buffer without a kernel that puts it there."""
 FREE = frozenset({"const", "iota"})

@@ -120,7 +120,7 @@ def dynamic(expr: Expr, size: int) -> Index:
 
 
 def make(terms: Iterable[tuple[Atom, int]], const: int = 0) -> Index:
-    """Adds up equal atoms and melts a digit with the next higher one of the same variable."""
+    """Adds up equal atoms; melts neighbouring digits of a variable, and a quotient with its remainder."""
     sums: dict[Atom, int] = {}
     for atom, c in terms:
         sums[atom] = sums.get(atom, 0) + c
@@ -135,8 +135,21 @@ def make(terms: Iterable[tuple[Atom, int]], const: int = 0) -> Index:
                 merged[-1] = (_digit(atom.var, low.div, low.size * atom.size), low_c)
                 continue
         merged.append((atom, c))
-    merged += [(a, c) for a, c in sums.items() if not isinstance(a, Digit) and c]
-    return Index(tuple(merged), const)
+    opaque = {a: c for a, c in sums.items() if not isinstance(a, Digit) and c}
+    for atom, c in opaque.items():
+        if isinstance(atom, Remainder):
+            whole = _quotient_of(atom, opaque)
+            if whole and opaque[whole] == c * atom.by:
+                # quotient * by + remainder is the dividend again
+                rest = [(a, k) for a, k in opaque.items() if a not in (atom, whole)]
+                again = [(a, k * c) for a, k in atom.dividend.terms]
+                return make([*merged, *rest, *again], const + c * atom.dividend.const)
+    return Index((*merged, *opaque.items()), const)
+
+
+def _quotient_of(remainder: Remainder, atoms: Iterable[Atom]) -> Quotient | None:
+    same = (a for a in atoms if isinstance(a, Quotient) and a.by == remainder.by)
+    return next((a for a in same if a.dividend == remainder.dividend), None)
 
 
 def _digit(var: Var, div: int, size: int) -> Digit:

@@ -129,7 +129,7 @@ class Planner:
             kept.add(self._own("grad", f"grad {name}", value))
         for node in self.graph.nodes:
             if node.op == "place":
-                kept.add(self._own("grad", f"grad {node.attrs['slot']}", Value(node.id)))
+                kept.add(self._own("temp", node.attrs["slot"], Value(node.id)))
         for name, value in self.outputs.items():
             kept.add(self._own("output", name, value))
         for value in self.graph.updates.values():

@@ -2,7 +2,9 @@
 
 from tensorgrad.nn import functional, init
 from tensorgrad.nn.activations import GELU, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Tanh
+from tensorgrad.nn.batch_norm import BatchNorm1d, BatchNorm2d
 from tensorgrad.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from tensorgrad.nn.convolution import AdaptiveAvgPool2d, AvgPool2d, Conv1d, Conv2d, MaxPool2d
 from tensorgrad.nn.layers import Dropout, Embedding, Flatten, Identity, LayerNorm, Linear
 from tensorgrad.nn.losses import CrossEntropyLoss, MSELoss, NLLLoss
 from tensorgrad.nn.module import Module, leaf_names
@@ -10,7 +12,13 @@ from tensorgrad.nn.parameter import Buffer, Parameter
 
 __all__ = [
     "GELU",
+    "AdaptiveAvgPool2d",
+    "AvgPool2d",
+    "BatchNorm1d",
+    "BatchNorm2d",
     "Buffer",
+    "Conv1d",
+    "Conv2d",
     "CrossEntropyLoss",
     "Dropout",
     "Embedding",
@@ -20,6 +28,7 @@ __all__ = [
     "Linear",
     "LogSoftmax",
     "MSELoss",
+    "MaxPool2d",
     "Module",
     "ModuleDict",
     "ModuleList",

@@ -1,6 +1,12 @@
 """PyTorch's `nn.functional` names for the operations of this library."""
 
 from tensorgrad.ops import (
+    adaptive_avg_pool2d,
+    avg_pool1d,
+    avg_pool2d,
+    batch_norm,
+    conv1d,
+    conv2d,
     cross_entropy,
     dropout,
     embedding,
@@ -8,6 +14,8 @@ from tensorgrad.ops import (
     layer_norm,
     linear,
     log_softmax,
+    max_pool1d,
+    max_pool2d,
     mse_loss,
     nll_loss,
     one_hot,
@@ -19,6 +27,12 @@ from tensorgrad.ops import (
 )
 
 __all__ = [
+    "adaptive_avg_pool2d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "batch_norm",
+    "conv1d",
+    "conv2d",
     "cross_entropy",
     "dropout",
     "embedding",
@@ -26,6 +40,8 @@ __all__ = [
     "layer_norm",
     "linear",
     "log_softmax",
+    "max_pool1d",
+    "max_pool2d",
     "mse_loss",
     "nll_loss",
     "one_hot",

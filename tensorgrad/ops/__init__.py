@@ -2,6 +2,9 @@
 
 import sys
 
+from tensorgrad.ops.batch_norm import (
+    batch_norm,
+)
 from tensorgrad.ops.composite import (
     cross_entropy,
     gelu,
@@ -16,6 +19,10 @@ from tensorgrad.ops.composite import (
     softmax,
     softmax_causal,
     where_causal,
+)
+from tensorgrad.ops.convolution import (
+    conv1d,
+    conv2d,
 )
 from tensorgrad.ops.core import (
     asarray,
@@ -94,6 +101,13 @@ from tensorgrad.ops.joining import (
 from tensorgrad.ops.matmul import (
     matmul,
 )
+from tensorgrad.ops.pooling import (
+    adaptive_avg_pool2d,
+    avg_pool1d,
+    avg_pool2d,
+    max_pool1d,
+    max_pool2d,
+)
 from tensorgrad.ops.random import (
     bernoulli,
     dropout,
@@ -131,10 +145,15 @@ from tensorgrad.ops.views import (
     swapaxes,
     unsqueeze,
 )
+from tensorgrad.ops.windows import (
+    fold,
+    window,
+)
 from tensorgrad.tensor import bind_ops
 
 __all__ = [
     "abs",
+    "adaptive_avg_pool2d",
     "add",
     "amax",
     "amin",
@@ -142,6 +161,9 @@ __all__ = [
     "argmax",
     "argmin",
     "asarray",
+    "avg_pool1d",
+    "avg_pool2d",
+    "batch_norm",
     "bernoulli",
     "bitcast",
     "bitwise_and",
@@ -153,6 +175,8 @@ __all__ = [
     "ceil",
     "clamp",
     "concat",
+    "conv1d",
+    "conv2d",
     "cos",
     "cross_entropy",
     "div",
@@ -168,6 +192,7 @@ __all__ = [
     "flip",
     "floor",
     "floor_divide",
+    "fold",
     "full",
     "gelu",
     "getitem",
@@ -189,6 +214,8 @@ __all__ = [
     "logsumexp",
     "matmul",
     "max",
+    "max_pool1d",
+    "max_pool2d",
     "maximum",
     "mean",
     "min",
@@ -243,6 +270,7 @@ __all__ = [
     "var",
     "where",
     "where_causal",
+    "window",
     "zeros",
     "zeros_like",
 ]

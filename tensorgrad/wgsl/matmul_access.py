@@ -3,18 +3,28 @@
 An operand is a function of (batch, row, column). Where it is one load whose index is a sum of a
 part for each loop variable, its address is kept up by additions; where moreover four consecutive
 values of one variable are four consecutive, aligned elements, they are read as one `vec4`.
-Anything else, a gather or a cast of a sum, say, is evaluated element by element.
+A load behind comparisons of such sums with sizes, else 0, is one too: a convolution's window beyond
+the image's border. Anything else, a gather or a cast of a sum, say, is evaluated element by element.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tensorgrad.dtypes import DType
 from tensorgrad.graph import Value
 from tensorgrad.lower.expr import Expr, walk
 from tensorgrad.lower.index import Digit, Index, Var, digit_of, make, of_var, substitute
+
+
+class Guard(NamedTuple):
+    """`const + part(var) + part(other var) + ... < size`, wrapping below zero."""
+
+    const: int
+    parts: dict[Var, Index]
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +35,14 @@ class Affine:
         value, dtype: what is loaded.
         const: the constant of the index.
         parts: loop variable -> its terms, without constant.
+        guards: all of them have to hold, else the operand is 0.
     """
 
     value: Value
     dtype: DType
     const: int
     parts: dict[Var, Index]
+    guards: tuple[Guard, ...] = ()
 
     def part(self, var: Var) -> Index:
         return self.parts.get(var, Index(()))
@@ -44,9 +56,14 @@ class Affine:
         whole = isinstance(atom, Digit) and atom.div == 1 and atom.size == var.size
         return c if whole and not more else None
 
+    def run(self, var: Var) -> int:
+        """How many consecutive values of `var` are neighbours in memory, at most."""
+        unit = (atom for atom, c in self.part(var).terms if isinstance(atom, Digit) and atom.div == 1 and abs(c) == 1)
+        return next((atom.size for atom in unit), 0)
+
     def in_fours(self, var: Var) -> bool:
         """Whether every aligned run of four values of `var` is four consecutive, aligned elements."""
-        if var.size % 4 or self.const % 4 or self.const < 0:
+        if var.size % 4 or self.const % 4 or self.const < 0 or self.guards:
             return False
         unit = False
         for atom, c in (term for part in self.parts.values() for term in part.terms):
@@ -91,16 +108,39 @@ def divided(index: Index) -> Index:
 
 def affine(e: Expr, variables: Iterable[Var]) -> Affine | None:
     """The expression as an affine load of the loop variables, or None."""
+    known = tuple(variables)
+    if e.op == "where":
+        condition, inside, outside = e.args
+        found = affine(inside, known) if outside.op == "const" and outside.data == 0 else None
+        guards = _guards(condition, known)
+        return None if found is None or guards is None else replace(found, guards=(*found.guards, *guards))
     if e.op != "load":
         return None
     value, index = e.data
+    parts = _parts(index, known)
+    return None if parts is None else Affine(value, e.dtype, index.const, parts)
+
+
+def _parts(index: Index, variables: tuple[Var, ...]) -> dict[Var, Index] | None:
+    """The terms of each variable, if there are no others."""
     terms: dict[Var, list[tuple[Digit, int]]] = {v: [] for v in variables}
     for atom, c in index.terms:
         if not isinstance(atom, Digit) or atom.var not in terms:
             return None
         terms[atom.var].append((atom, c))
-    parts = {v: make(t) for v, t in terms.items() if t}
-    return Affine(value, e.dtype, index.const, parts)
+    return {v: make(t) for v, t in terms.items() if t}
+
+
+def _guards(condition: Expr, variables: tuple[Var, ...]) -> tuple[Guard, ...] | None:
+    """The comparisons whose conjunction a condition is, if all of them are of affine indices with sizes."""
+    if condition.op == "and":
+        left, right = (_guards(side, variables) for side in condition.args)
+        return None if left is None or right is None else (*left, *right)
+    if condition.op != "less" or condition.args[0].op != "index" or condition.args[1].op != "const":
+        return None
+    index = condition.args[0].data
+    parts = _parts(index, variables)
+    return None if parts is None else (Guard(index.const, parts, condition.args[1].data),)
 
 
 def reads(e: Expr) -> Iterable[tuple[Value, Index, DType]]:

@@ -6,7 +6,7 @@ on how the operand lies in memory:
 
 - across: four values of the axis are adjacent: a vec4 is copied.
 - along: four values of k are adjacent: four vec4s of four rows are transposed in registers.
-- single: neither; four elements are read one by one.
+- single: neither; four elements are read one by one, each after its comparisons if it has any.
 
 Reading is split in two, `fetch` into registers and `put` into workgroup memory, so that the next
 tile is on its way while the present one is multiplied.
@@ -61,6 +61,13 @@ class Side:
                 return "along"
         return "single"
 
+    @property
+    def by_steps(self) -> bool:
+        """Whether neighbouring threads read neighbouring steps, and so write to different rows of the tile."""
+        if self.mode == "single" and self.access:
+            return self.access.run(self.k) > self.access.run(self.axis)
+        return self.mode == "along"
+
 
 @dataclass(slots=True)
 class Loading:
@@ -111,13 +118,15 @@ def _unit(side: Side, out: Loading, unit: int, total: int, read: Read, element: 
     guards = [f"{x}e{u} < {total}u"] if total % side.threads and first + side.threads > total else []
     out.setup += _place(side, f"{x}e{u}", f"{x}t{u}", f"{x}k{u}")
     bounds = [f"k0 + {x}k{u} < {side.k.size}u"] if side.k.size % side.steps else []
-    registers = _addresses(side, out, u, read, element)
+    moving: dict[str, str] = {}
+    registers = _addresses(side, out, u, read, element, moving)
     condition = " && ".join([*guards, *bounds])
     out.registers += [name for name, _ in registers]
     for name, _ in registers:
         out.setup.append(f"var {name} = vec4<f32>();")
     if bounds:
         out.fetch += [f"{name} = vec4<f32>();" for name, _ in registers]
+    out.fetch += [f"let {name} = {code};" for code, name in moving.items()]
     body = [f"{name} = {code};" for name, code in registers]
     out.fetch += [f"if ({condition}) {{", *(f"  {line}" for line in body), "}"] if condition else body
     tile, names = f"tile_{x}", [name for name, _ in registers]
@@ -142,13 +151,19 @@ def _place(side: Side, e: str, t: str, k: str) -> list[str]:
         if fast < quarters:
             step += f" + {e} / {fast * rows}u * {4 * fast}u"
         return [f"let {t} = {e} / {fast}u % {rows}u;", f"let {k} = {step};"]
-    if side.mode == "single" and side.access and abs(side.access.stride(side.k) or 0) == 1:
+    if side.by_steps:
         return [f"let {t} = {e} / {side.steps}u;", f"let {k} = {e} % {side.steps}u;"]
     return [f"let {t} = {e} % {rows}u;", f"let {k} = {e} / {rows}u;"]
 
 
-def _addresses(side: Side, out: Loading, u: int, read: Read, element: Element) -> list[tuple[str, str]]:
-    """Sets up addresses; gives (register, code of its value) for each vec4 that a work item reads."""
+def _addresses(
+    side: Side, out: Loading, u: int, read: Read, element: Element, moving: dict[str, str]
+) -> list[tuple[str, str]]:
+    """Sets up addresses; gives (register, code of its value) for each vec4 that a work item reads.
+
+    Args:
+        moving: gets what all rows add to their addresses at a step: code -> name.
+    """
     x = side.letter
     first = f"{x}0"
     size = side.axis.size
@@ -160,36 +175,43 @@ def _addresses(side: Side, out: Loading, u: int, read: Read, element: Element) -
         out.setup.append(f"let {x}r{u} = {row};")
         const, parts = side.access.quarter(side.axis)
         axis = quarter_of(side.axis)
-        return [(f"{x}v{u}", read(_address(side, out, f"{x}p{u}", const, parts, axis, f"{x}r{u}", side.k, f"{x}k{u}")))]
+        address = _address(side, out, moving, f"{x}p{u}", const, parts, axis, f"{x}r{u}", side.k, f"{x}k{u}")
+        return [(f"{x}v{u}", read(address))]
     rows = [f"{x}r{u}_{i}" for i in range(4)]
     for i, name in enumerate(rows):
         row = f"{first} + {x}t{u} * 4u + {i}u"
         out.setup.append(f"let {name} = {f'min({row}, {size - 1}u)' if clamped else row};")
     if side.mode == "along":
-        return [(f"{x}v{u}_{i}", read(_address_along(side, out, u, f"{x}p{u}_{i}", row))) for i, row in enumerate(rows)]
+        places = [_address_along(side, out, moving, u, f"{x}p{u}_{i}", row) for i, row in enumerate(rows)]
+        return [(f"{x}v{u}_{i}", read(place)) for i, place in enumerate(places)]
     if side.access is None:
         values = [element("vb", row, f"k0 + {x}k{u}") for row in rows]
     else:
         access = side.access
-        values = [
-            read(_address(side, out, f"{x}p{u}_{i}", access.const, access.parts, side.axis, row, side.k, f"{x}k{u}"))
-            for i, row in enumerate(rows)
-        ]
+        values = []
+        for i, row in enumerate(rows):
+            sums = [(access.const, access.parts), *((g.const, g.parts) for g in access.guards)]
+            address, *guarded = (
+                _address(side, out, moving, f"{x}p{u}_{i}_{n}", *s, side.axis, row, side.k, f"{x}k{u}")
+                for n, s in enumerate(sums)
+            )
+            tests = [f"{code} < {g.size}u" for code, g in zip(guarded, access.guards, strict=True)]
+            values.append(f"select(0.0, {read(address)}, {' && '.join(tests)})" if tests else read(address))
     return [(f"{x}v{u}", f"vec4<f32>({', '.join(values)})")]
 
 
-def _address_along(side: Side, out: Loading, u: int, name: str, row: str) -> str:
+def _address_along(side: Side, out: Loading, moving: dict[str, str], u: int, name: str, row: str) -> str:
     """The address of the vec4 of four steps in a row."""
     assert side.access
     const, parts = side.access.quarter(side.k)
-    return _address(
-        side, out, name, const, parts, side.axis, row, quarter_of(side.k), f"({side.letter}k{u} / 4u)", "k0 / 4u"
-    )
+    k, step = quarter_of(side.k), f"({side.letter}k{u} / 4u)"
+    return _address(side, out, moving, name, const, parts, side.axis, row, k, step, "k0 / 4u")
 
 
 def _address(
     side: Side,
     out: Loading,
+    moving: dict[str, str],
     name: str,
     const: int,
     parts: dict[Var, Index],
@@ -208,12 +230,14 @@ def _address(
     index = parts.get(k, nothing)
     stride = _stride(index, k)
     if stride is None:
-        moving = show_part(index, {k: f"({origin} + {step})"})
+        code = show_part(index, {k: f"({origin} + {step})"})
+        # the digits of k are the same for all rows
+        change = moving.setdefault(code, f"{name}m")
     else:
         fixed.append(f"{step} * {stride}u")
-        moving = f"{origin} * {stride}u" if stride != 1 else origin
+        change = f"{origin} * {stride}u" if stride != 1 else origin
     out.setup.append(f"let {name} = {' + '.join(f for f in fixed if f != '0u') or '0u'};")
-    return f"{name} + {moving}"
+    return f"{name} + {change}"
 
 
 def _stride(index: Index, var: Var) -> int | None:

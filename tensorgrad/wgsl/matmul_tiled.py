@@ -23,7 +23,7 @@ def storage(tile: Tile, sides: tuple[Side, Side]) -> str:
     """The declarations of workgroup memory."""
     text = ""
     for side in sides:
-        row = side.extent // 4 + (side.padded and side.mode == "along")
+        row = side.extent // 4 + (side.padded and side.by_steps)
         text += f"var<workgroup> tile_{side.letter}: array<array<vec4<f32>, {row}>, {side.steps}>;\n"
     if tile.slices > 1:
         text += f"var<workgroup> parts: array<vec4<f32>, {tile.slices // 2 * tile.m * tile.n // 4}>;\n"

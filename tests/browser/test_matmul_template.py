@@ -117,6 +117,11 @@ async def test_heads_in_place(tile: Tile) -> None:
     await verify([(case, tile) for size in sizes for case in cases.heads(*size)])
 
 
+@pytest.mark.parametrize("tile", [SMALL, Tile(16, 16, 64, 4, 4, 4), DIRECT[0]], ids=str)
+async def test_images_in_place(tile: Tile) -> None:
+    await verify([(case, tile) for case in cases.images(2, 3, 6, 7, 20)])
+
+
 async def test_more_blocks_than_one_dimension_has() -> None:
     await verify([(cases.plain((66_000, 3, 4, 4), "nt"), DIRECT[0])])
 

@@ -85,3 +85,31 @@ async def optimizer_agrees(case: dict[str, Any], device: str) -> None:
         for name, entry in expected.items():
             np.testing.assert_allclose(found[name], array(entry), rtol=5e-6, atol=5e-7)
     train.destroy()
+
+
+class Normalized(nn.Module):
+    """A module whose statistics move, beside a parameter to be trained."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        self.inner, self.scale = inner, nn.Parameter(np.ones((), np.float32))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return tg.capture("y", self.inner(x)).mean() * self.scale
+
+
+async def statistics_agree(case: dict[str, Any], device: str) -> None:
+    """A batch norm's results and running statistics, batch by batch, and its evaluation; a bad batch between."""
+    xs = [array(x) for x in case["xs"]]
+    model = Normalized(eval(case["module"], {"nn": nn}))
+    optimizer = optim.SGD(0.0)
+    train = await tg.compile(model, lambda m, x: m(x), optimizer, {"x": tg.f32[xs[0].shape]}, device=device)
+    for x, y, state in zip(xs, case["ys"], case["states"], strict=True):
+        assert not np.isfinite((await train.step(x=np.full_like(x, np.nan))).loss)
+        result = await train.step(x=x)
+        np.testing.assert_allclose(result.captures["y"], array(y), 1e-5, 1e-5)
+        found = (await train.state_dict())["model"]
+        for name, entry in state.items():
+            np.testing.assert_allclose(found[f"inner.{name}"], array(entry), 1e-5, 1e-6, err_msg=name)
+    predict = await train.attach(lambda m, x: m.inner(x), {"x": tg.f32[xs[0].shape]})
+    np.testing.assert_allclose(await predict(x=xs[0]), array(case["evaluated"]), 1e-5, 1e-5)
+    train.destroy()

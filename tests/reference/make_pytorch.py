@@ -136,6 +136,10 @@ MODULES = {
     "mlp": "nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3, bias=False))",
     "norms": "nn.ModuleList([nn.LayerNorm(4), nn.LayerNorm((2, 3), bias=False), nn.LayerNorm(4, 1e-5, False)])",
     "nested": "nn.ModuleDict({'b': nn.Sequential(nn.Embedding(5, 2), nn.Dropout(0.1)), 'a': nn.Linear(2, 2)})",
+    "images": "nn.Sequential(nn.Conv2d(3, 4, (3, 2), groups=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), "
+    "nn.AvgPool2d(2), nn.AdaptiveAvgPool2d(1), nn.Flatten())",
+    "lines": "nn.ModuleList([nn.Conv1d(4, 6, 3, groups=2, bias=False), nn.BatchNorm1d(6, affine=False), "
+    "nn.BatchNorm1d(6, track_running_stats=False)])",
     "parameters": "nn.ParameterList([nn.Parameter(nn.Linear(2, 3).weight), nn.Linear(2, 3).bias])",
 }
 
@@ -151,6 +155,11 @@ FORWARDS = {
         normal(3, 4),
     ),
     "embedding": ("nn.Embedding(5, 3)", np.array([[0, 4, 4], [1, 0, 2]], np.int32)),
+    "images": (
+        "nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.MaxPool2d(2), nn.Conv2d(4, 4, 3, stride=2, groups=2), "
+        "nn.AdaptiveAvgPool2d(1), nn.Flatten())",
+        normal(3, 2, 9, 8),
+    ),
     "padding": ("nn.Embedding(5, 3, padding_idx=-1)", np.array([4, 4, 1, 1, 0], np.int32)),
 }
 
@@ -165,6 +174,32 @@ def forward(name: str, text: str, x: np.ndarray) -> dict[str, Any]:
     state = {n: plain(p) for n, p in module.state_dict().items()}
     grads = {n: plain(p.grad) for n, p in module.named_parameters()}
     return {"name": name, "module": text, "x": plain(x), "state": state, "y": plain(y), "grads": grads}
+
+
+STATISTICS = {
+    "images": ("nn.BatchNorm2d(3)", (4, 3, 5, 4)),
+    "rows": ("nn.BatchNorm1d(4, momentum=0.3, eps=1e-3)", (6, 4)),
+    "average": ("nn.BatchNorm1d(4, momentum=None, affine=False)", (3, 4, 5)),
+}
+
+
+def statistics(name: str, text: str, shape: tuple[int, ...]) -> dict[str, Any]:
+    """Three batches in training, and what evaluation makes of the first of them then."""
+    module = eval(text)
+    xs = [normal(*shape, seed=60 + n) * (n + 1) + n for n in range(3)]
+    ys, states = [], []
+    for x in xs:
+        ys.append(plain(module(torch.tensor(x))))
+        states.append({n: plain(t) for n, t in module.state_dict().items()})
+    evaluated = plain(module.eval()(torch.tensor(xs[0])))
+    return {
+        "name": name,
+        "module": text,
+        "xs": [plain(x) for x in xs],
+        "ys": ys,
+        "states": states,
+        "evaluated": evaluated,
+    }
 
 
 def keys(name: str, text: str) -> dict[str, Any]:
@@ -207,6 +242,7 @@ def main() -> None:
         "schedules": [schedule(*row) for row in SCHEDULES],
         "keys": [keys(*row) for row in MODULES.items()],
         "forwards": [forward(name, *row) for name, row in FORWARDS.items()],
+        "statistics": [statistics(name, *row) for name, row in STATISTICS.items()],
         "tied": tied(),
         "gains": {
             n: nn.init.calculate_gain(n) for n in ("linear", "conv2d", "sigmoid", "tanh", "relu", "leaky_relu", "selu")

@@ -187,4 +187,59 @@ INDEXING = [
     Row("arange", "arange(2, 11, 3) + 0 * i", {"i": i(0)}, grad=False),
 ]
 
-ROWS = [*UNARY, *BINARY, *REDUCTIONS, *COMPOSITES, *MATMULS, *VIEWS, *INDEXING]
+PIXELS, KERNEL = normal(2, 4, 7, 6), normal(6, 4, 3, 2)
+TIED = f([[[[1, 2, 2, 0], [2, 2, 1, 0], [0, 0, 0, 0], [3, 0, 0, 3]]]])
+CHANNELS = {"w": f(0.5, -1.5, 1.0, 2.0), "b": f(0.0, 1.0, -1.0, 0.5)}
+IMAGES = [
+    *(
+        Row(f"conv2d {how}", f"conv2d(x, w, b{how})", {"x": PIXELS, "w": KERNEL, "b": normal(6)})
+        for how in (
+            "",
+            ", padding=1",
+            ", stride=2, padding=(1, 0)",
+            ", stride=(3, 1), dilation=(1, 3)",
+            ", padding='same'",
+            ", 1, 'valid', 2",
+            ", stride=3, padding=2, dilation=2",
+        )
+    ),
+    Row("conv2d one image", "conv2d(x, w)", {"x": PIXELS[0], "w": KERNEL}),
+    *(
+        Row(f"conv2d {groups} groups", f"conv2d(x, w, stride=2, padding=1, groups={groups})", {"x": PIXELS, "w": w})
+        for groups, w in ((2, normal(12, 2, 3, 3)), (4, normal(4, 1, 3, 3)), (4, normal(8, 1, 2, 3)))
+    ),
+    Row("conv2d no images", "conv2d(x, w)", {"x": PIXELS[:0], "w": KERNEL}),
+    Row("conv1d", "conv1d(x, w, b, 2, 1)", {"x": normal(2, 4, 9), "w": normal(3, 4, 3), "b": normal(3)}),
+    Row("conv1d same", "conv1d(x, w, padding='same', dilation=3)", {"x": normal(2, 4, 9), "w": normal(3, 4, 4)}),
+    Row("max_pool2d", "max_pool2d(x, 2)", {"x": PIXELS}),
+    Row("max_pool2d overlapping", "max_pool2d(x, (3, 2), stride=1, padding=1, dilation=(1, 2))", {"x": PIXELS}),
+    Row("max_pool2d ties", "max_pool2d(x, 2, stride=1)", {"x": TIED}),
+    Row("max_pool2d nan", "max_pool2d(x, 2)", {"x": np.where(TIED == 3, np.float32(NAN), TIED)}, grad=False),
+    Row("max_pool1d", "max_pool1d(x, 3, 2, 1)", {"x": normal(2, 4, 9)}),
+    Row("avg_pool2d", "avg_pool2d(x, (3, 2), 2, 1)", {"x": PIXELS}),
+    Row("avg_pool2d inside", "avg_pool2d(x, 3, 2, 1, count_include_pad=False)", {"x": PIXELS}),
+    Row("avg_pool2d divisor", "avg_pool2d(x, 2, divisor_override=3)", {"x": PIXELS}),
+    Row("avg_pool1d", "avg_pool1d(x, 3, 2, 1)", {"x": normal(2, 4, 9)}),
+    Row("adaptive_avg_pool2d", "adaptive_avg_pool2d(x, 1)", {"x": PIXELS}),
+    Row("adaptive_avg_pool2d parts", "adaptive_avg_pool2d(x, (7, 3))", {"x": PIXELS}),
+    Row(
+        "batch_norm",
+        "batch_norm(x, None, None, w, b, True, eps=1e-3)",
+        {"x": PIXELS, **CHANNELS},
+        "F.batch_norm(x, None, None, w, b, True, eps=1e-3)",
+    ),
+    Row(
+        "batch_norm alone",
+        "batch_norm(x, None, None, training=True)",
+        {"x": PIXELS[:, :, 0]},
+        "F.batch_norm(x, None, None, training=True)",
+    ),
+    Row(
+        "batch_norm evaluation",
+        "batch_norm(x, w, b * b + 0.5, b, w)",
+        {"x": PIXELS, **CHANNELS},
+        "(x - w.view(-1, 1, 1)) / (b * b + 0.5 + 1e-5).sqrt().view(-1, 1, 1) * b.view(-1, 1, 1) + w.view(-1, 1, 1)",
+    ),
+]
+
+ROWS = [*UNARY, *BINARY, *REDUCTIONS, *COMPOSITES, *MATMULS, *VIEWS, *INDEXING, *IMAGES]

@@ -1,0 +1,177 @@
+"""Pools: reductions over windows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorgrad.ops import elementwise as ew
+from tensorgrad.ops.core import TensorLike, tensor
+from tensorgrad.ops.custom import custom_grad
+from tensorgrad.ops.indexing import iota
+from tensorgrad.ops.reduce import argmax, mean, require_float
+from tensorgrad.ops.reduce import max as max_
+from tensorgrad.ops.reduce import sum as sum_
+from tensorgrad.ops.views import expand_dims, reshape
+from tensorgrad.ops.windows import Slides, fold, numbers, slides, window_p
+from tensorgrad.shape import fail, show_shape
+from tensorgrad.tensor import Tensor
+from tensorgrad.trace import bind
+
+Numbers = int | Sequence[int]
+
+
+def max_pool1d(
+    x: TensorLike,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """The largest element of each window over the last axis; see `max_pool2d`."""
+    return _max_pool("max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def max_pool2d(
+    x: TensorLike,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """The largest element of each window over the last two axes, as PyTorch's.
+
+    Of equal elements the first, row by row, gets the gradient. Padding counts as -inf; NaN is the largest.
+
+    Args:
+        x: `[..., H, W]`, floats.
+        kernel_size, stride, padding, dilation: a number, or one for each axis. The stride is by default the
+            kernel's size.
+        ceil_mode: only False; windows that begin inside and end outside are left out.
+
+    >>> import tensorgrad as tg
+    >>> def halved():
+    ...     return tg.max_pool2d(tg.tensor_input("x", (8, 16, 28, 28)), 2)
+    >>> tg.trace(halved).type(tg.trace(halved).outputs[0])
+    f32[8, 16, 14, 14]
+    """
+    return _max_pool("max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def avg_pool1d(
+    x: TensorLike,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """The mean of each window over the last axis; see `avg_pool2d`."""
+    return _avg_pool("avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+
+
+def avg_pool2d(
+    x: TensorLike,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """The mean of each window over the last two axes, as PyTorch's.
+
+    Args:
+        x: `[..., H, W]`, floats.
+        kernel_size, stride, padding: a number, or one for each axis. The stride is by default the kernel's size.
+        ceil_mode: only False; windows that begin inside and end outside are left out.
+        count_include_pad: whether the zeros of the padding count as elements.
+        divisor_override: divide the sums by this.
+    """
+    return _avg_pool("avg_pool2d", 2, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def adaptive_avg_pool2d(x: TensorLike, output_size: int | Sequence[int | None]) -> Tensor:
+    """The means of `output_size` equal parts of the last two axes.
+
+    Args:
+        output_size: a number, or one for each axis, that divides the axis; None keeps it.
+    """
+    x = require_float("adaptive_avg_pool2d", tensor(x))
+    sizes = (output_size,) * 2 if isinstance(output_size, int) else tuple(output_size)
+    if len(sizes) != 2 or x.ndim < 3:
+        fail(f"adaptive_avg_pool2d: needs two sizes and an input with 3 axes or more, got {output_size} and {x.type}")
+    parts = [n if size is None else size for n, size in zip(x.shape[-2:], sizes, strict=True)]
+    if any(p < 1 or n % p for n, p in zip(x.shape[-2:], parts, strict=True)):
+        fail(f"adaptive_avg_pool2d: {parts} does not divide the last axes of {show_shape(x.shape)} into equal parts")
+    lead, (high, wide), (rows, columns) = x.shape[:-2], x.shape[-2:], parts
+    split = reshape(x, *lead, rows, high // rows, columns, wide // columns)
+    return mean(split, (len(lead) + 1, len(lead) + 3))
+
+
+def _moves(
+    op: str, x: Tensor, size: Numbers, stride: Numbers | None, padding: Numbers, dilation: Numbers, ceil_mode: bool,
+    rank: int,
+) -> Slides:  # fmt: skip
+    if ceil_mode:
+        fail(f"{op}: ceil_mode=True is not supported; pad the input so that whole windows cover it")
+    if x.ndim < rank + 1:
+        fail(f"{op}: needs an input with {rank + 1} axes or more, got {x.type}")
+    sizes = numbers(op, "kernel_size", size, rank)
+    found = slides(op, sizes, sizes if stride is None else stride, dilation, padding)
+    for n, s in zip(x.shape[-rank:], found, strict=True):
+        if not 0 <= s.low <= s.size // 2:
+            fail(f"{op}: padding must be from 0 to half of the kernel size {s.size}, got {s.low}")
+        if n + s.low + s.high < s.span:
+            fail(f"{op}: a kernel over {s.span} places does not fit the last axes of {show_shape(x.shape)}")
+    return found
+
+
+def _max_pool(
+    op: str, rank: int, x: TensorLike, size: Numbers, stride: Numbers | None, padding: Numbers, dilation: Numbers,
+    ceil_mode: bool,
+) -> Tensor:  # fmt: skip
+    x = require_float(op, tensor(x))
+    moves = _moves(op, x, size, stride, padding, dilation, ceil_mode, rank)
+    return custom_grad(max_(_flat(x, moves), -1), _max_pool_grad, x, args=(moves,))
+
+
+def _flat(x: Tensor, moves: Slides) -> Tensor:
+    """The windows' elements as the last axis."""
+    windows = bind(window_p, x, slides=moves, value=-math.inf)
+    return reshape(windows, *windows.shape[: x.ndim], math.prod(s.size for s in moves))
+
+
+def _max_pool_grad(g: Tensor, out: Tensor, x: Tensor, moves: Slides) -> tuple[Tensor]:
+    flat = _flat(x, moves)
+    first = ew.equal(iota(flat.shape, flat.ndim - 1), expand_dims(argmax(flat, -1), -1))
+    parts = ew.where(first, expand_dims(g, -1), 0.0)
+    windows = reshape(parts, *g.shape, *(s.size for s in moves))
+    return (fold(windows, x.shape[x.ndim - len(moves) :], moves),)
+
+
+def _avg_pool(
+    op: str, rank: int, x: TensorLike, size: Numbers, stride: Numbers | None, padding: Numbers, ceil_mode: bool,
+    count_include_pad: bool, divisor: int | None,
+) -> Tensor:  # fmt: skip
+    x = require_float(op, tensor(x))
+    moves = _moves(op, x, size, stride, padding, 1, ceil_mode, rank)
+    windows = bind(window_p, x, slides=moves, value=0)
+    total = sum_(windows, tuple(range(x.ndim, x.ndim + rank)))
+    if divisor is None and not count_include_pad and any(s.low for s in moves):
+        return total / _counts(x.shape[-rank:], moves)
+    return total * (1 / (math.prod(s.size for s in moves) if divisor is None else divisor))
+
+
+def _counts(sizes: Sequence[int], moves: Slides) -> np.ndarray:
+    """How many elements of each window lie inside."""
+    counts: Any = np.float32(1)
+    for n, s in zip(sizes, moves, strict=True):
+        begin = np.arange(s.count(n)) * s.stride - s.low
+        counts = np.multiply.outer(counts, np.minimum(begin + s.size, n) - np.maximum(begin, 0))
+    return counts.astype(np.float32)
