@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rows_attention import ATTENTION
 from rows_elementwise import BINARY, UNARY
 from rows_indexing import INDEXING
 from rows_reduce import REDUCE
@@ -9,4 +10,4 @@ from rows_sources import SOURCES
 from rows_views import ARENAS, VIEWS
 from table import Row
 
-TABLE: tuple[Row, ...] = (*UNARY, *BINARY, *SOURCES, *VIEWS, *ARENAS, *REDUCE, *INDEXING)
+TABLE: tuple[Row, ...] = (*UNARY, *BINARY, *SOURCES, *VIEWS, *ARENAS, *REDUCE, *INDEXING, *ATTENTION)

@@ -106,8 +106,8 @@ class Fuser:
             return
         shared = tuple(v for v in producer.writes if v in self.reads[i])
         joined = None
-        if consumer.matmul:
-            reason = "a matmul reads its operands from memory"
+        if consumer.matmul or consumer.attention:
+            reason = f"{consumer.kind} reads its operands from memory"
         elif not self._fits(producer, consumer, i, j):
             reason = f"together with its reader it would bind more than {self.max_buffers} buffers"
         else:
@@ -153,7 +153,7 @@ class Fuser:
         """Joins independent kernels over one index space that read something in common."""
         spaces: dict[tuple[object, ...], list[int]] = {}
         for i, kernel in enumerate(self.kernels):
-            if kernel is None or kernel.matmul:
+            if kernel is None or kernel.matmul or kernel.attention:
                 continue
             loops = frozenset(e.data[1].size for s in kernel.stores for e in reductions(s.expr))
             spaces.setdefault((kernel.kind, kernel.rows, kernel.cols, loops), []).append(i)

@@ -20,7 +20,7 @@ def join(producer: Kernel, consumer: Kernel, reads: dict[Value, set[Index]]) -> 
         reads: what the consumer loads, and where.
     """
     shared = {v: reads[v] for v in producer.writes if v in reads}
-    if not shared:
+    if not shared or producer.attention:
         return None
     inverses: dict[Value, dict[Var, Index]] = {}
     for store in producer.stores:
