@@ -15,7 +15,7 @@ from tensorgrad.errors import InputError, TraceError
 from tensorgrad.graph import Graph, Value
 from tensorgrad.inspect import CheckReport, Inspected
 from tensorgrad.ops import stop_gradient
-from tensorgrad.passes import optimize
+from tensorgrad.passes import optimize_for
 from tensorgrad.state import State
 from tensorgrad.structure import Structure, is_nest, parts, rebuild
 from tensorgrad.tensor import Tensor
@@ -116,7 +116,7 @@ class Predictor(Inspected):
             outputs = trace_into(graph, run, training=self.training, names=self.state.names)
         graph.outputs.extend(outputs.values.values())
         with stage("passes"):
-            graph = optimize(graph, many_cores=not self.state.backend.limits.software)
+            graph = optimize_for(self.state.backend.limits, graph)
         return graph, Outputs(outputs.form, dict(zip(outputs.values, graph.outputs, strict=True)))
 
     @property

@@ -14,7 +14,7 @@ from tensorgrad.graph import Graph
 from tensorgrad.nn.module import Module
 from tensorgrad.ops import add, isfinite, reshape, stop_gradient, where
 from tensorgrad.optim.optimizer import Optimizer
-from tensorgrad.passes import optimize
+from tensorgrad.passes import optimize_for
 from tensorgrad.state import State, steps_name
 from tensorgrad.structure import Structure
 from tensorgrad.tensor import Tensor
@@ -60,7 +60,7 @@ def trace_step(
         trace_into(graph, step, training=True, names=state.names)
     state.check_packs(graph, optimizer.prefix)
     with stage("passes"):
-        return optimize(graph, many_cores=not state.backend.limits.software)
+        return optimize_for(state.backend.limits, graph)
 
 
 def _check_loss(loss: Any) -> None:

@@ -21,7 +21,7 @@ from tensorgrad.dtypes import DType
 from tensorgrad.errors import InputError, ShapeError, TraceError
 from tensorgrad.graph import Graph
 from tensorgrad.ops.core import host_array
-from tensorgrad.passes import optimize
+from tensorgrad.passes import optimize_for
 from tensorgrad.predict import CACHED, collect, fill
 from tensorgrad.structure import is_nest, parts, rebuild
 from tensorgrad.tensor import Tensor
@@ -189,7 +189,7 @@ class _Compiled:
             name = graph.leaf_name(next(iter(graph.updates)))
             raise TraceError(f"a jitted function keeps no state, but updates {name!r}; use tg.compile", call_site())
         graph.outputs.extend(outputs.values.values())
-        graph = optimize(graph, many_cores=not backend.limits.software)
+        graph = optimize_for(backend.limits, graph)
         named = dict(zip(outputs.values, graph.outputs, strict=True))
         return _Program(await backend.build(graph, named, backend.store()), outputs.form)
 

@@ -62,7 +62,8 @@ def lower(s: Sizes, layout: str, mask: str = "", causal: bool = False, magnitude
     Args:
         layout: how q, k and v lie in memory: `heads` (by head as they are), `split` (by position, as heads are
             split), `packed` (beside each other in one tensor), `turned` (the last axis is not the unit stride),
-            `loose` (between NaNs, and no run of four is aligned), `computed` (of a padded tensor: no plain load).
+            `loose` (between NaNs, and no run of four is aligned), `computed` (rows of 16 of a wider
+            tensor, read as rows of a size that does not divide them: no sum of strides).
         magnitude: of q and k.
     """
     shapes = ((s.length, s.size), (s.keys, s.size), (s.keys, s.width))
@@ -77,7 +78,10 @@ def lower(s: Sizes, layout: str, mask: str = "", causal: bool = False, magnitude
             [np.pad(a, [(0, 0), (0, 0), (1, 2), (3, 2)], constant_values=np.nan) for a in arrays],
             lambda x: x[:, :, 1:-2, 3:-2],
         ),
-        "computed": lambda: ([a[:, :, :-1] for a in arrays], lambda x: ops.pad(x, [(0, 0), (0, 0), (1, 0), (0, 0)])),
+        "computed": lambda: (
+            [np.pad(a.reshape(*a.shape[:2], -1, 16), [(0, 0)] * 3 + [(1, 0)], constant_values=np.nan) for a in arrays],
+            lambda x: x[:, :, :, 1:].reshape(*x.shape[:2], -1, s.size),
+        ),
     }[layout]()
     inputs = [*arrays]
     given = mask_of(mask, s)

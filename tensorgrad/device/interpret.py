@@ -96,7 +96,7 @@ def run_kernel(lowered: Lowered, kernel: Kernel, buffers: dict[int, np.ndarray])
         variables = store_vars(store, kernel) if kernel.attention else kernel.vars
         grid, shape = _grid(variables), tuple(v.size for v in variables)
         index = np.broadcast_to(evaluate(from_index(store.index), grid, read), shape).reshape(-1)
-        own = {store.value: acc[store.value]} if kernel.attention else acc
+        own = {store.expr.data: acc[store.expr.data]} if kernel.attention else acc
         data = np.broadcast_to(evaluate(store.expr, grid, read, own), shape).reshape(-1)
         found.append((store.value, index, data))
     for value, index, data in found:

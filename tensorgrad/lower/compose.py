@@ -278,7 +278,7 @@ class Composer:
             inner = Attention(part, node.id, b, i, j, e, f, *terms, **node.attrs)  # type: ignore[arg-type]
             stores = []
             for value in (Value(node.id, n) for n in numbers):
-                shape, (_, row, *column) = self.graph.type(value).shape, inner.space(value)
+                shape, (_, row, *column) = self.graph.type(value).shape, inner.space(value.result)
                 index = (at[0], of_var(row), at[1], of_var(column[0])) if column else (*at, of_var(row))
                 stores.append(Store(value, ravel(index, shape), expr("acc", (), self.graph.type(value).dtype, value)))
             rows_ = Var("r", b.size * i.size * j.size)

@@ -79,12 +79,12 @@ class Attention:
         found = (self.q, self.k, self.v, self.bias, self.g, self.lse, self.delta)
         return tuple(e for e in found if e is not None)
 
-    def space(self, value: Value) -> tuple[Var, ...]:
-        """The variables of a result."""
+    def space(self, result: int) -> tuple[Var, ...]:
+        """The variables of a result of the node."""
         b, i, j, e, f = self.batch, self.i, self.j, self.e, self.f
         if self.part == "out":
-            return ((b, i, f), (b, i))[value.result]
-        return ((b, i, e), (b, j, e), (b, j, f))[value.result]
+            return ((b, i, f), (b, i))[result]
+        return ((b, i, e), (b, j, e), (b, j, f))[result]
 
 
 class Joined(NamedTuple):
@@ -172,11 +172,17 @@ class Kernel:
 def store_vars(store: Store, kernel: Kernel) -> tuple[Var, ...]:
     """The variables over which a store runs: without `cols` where it is one element a row."""
     if kernel.attention:
-        return kernel.attention.space(store.value)
+        return kernel.attention.space(result_of(store))
     if kernel.matmul or kernel.cols is None:
         return kernel.vars
     uses = store.index.terms
     return kernel.vars if any(isinstance(a, Digit) and a.var == kernel.cols for a, _ in uses) else (kernel.rows,)
+
+
+def result_of(store: Store) -> int:
+    """Which result of an attention a store holds."""
+    assert store.expr.op == "acc"
+    return store.expr.data.result
 
 
 def invert(index: Index, total: int, variables: Iterable[Var]) -> dict[Var, Index] | None:

@@ -1,12 +1,14 @@
 """Passes over graphs: each takes one and returns another that computes the same."""
 
+from tensorgrad.device.base import Limits
 from tensorgrad.graph import Graph
 from tensorgrad.passes.cse import cse
 from tensorgrad.passes.dce import dce
+from tensorgrad.passes.expand import expand
 from tensorgrad.passes.simplify import simplify
 from tensorgrad.passes.split import split
 
-__all__ = ["cse", "dce", "optimize", "simplify", "split"]
+__all__ = ["cse", "dce", "expand", "optimize", "optimize_for", "simplify", "split"]
 
 
 def optimize(graph: Graph, *, many_cores: bool = False) -> Graph:
@@ -17,3 +19,8 @@ def optimize(graph: Graph, *, many_cores: bool = False) -> Graph:
     """
     graph = cse(simplify(dce(graph)))
     return dce(simplify(split(graph)) if many_cores else graph)
+
+
+def optimize_for(limits: Limits, graph: Graph) -> Graph:
+    """All passes, as they pay on a device: a CPU has few cores, and multiplies whole matrices faster than blocks."""
+    return optimize(expand(graph)) if limits.software else optimize(graph, many_cores=True)

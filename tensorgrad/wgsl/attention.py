@@ -19,7 +19,7 @@ from tensorgrad.dtypes import DType, f32
 from tensorgrad.graph import Value
 from tensorgrad.lower.expr import expr, load
 from tensorgrad.lower.index import Index, Var
-from tensorgrad.lower.kernel import Attention, Kernel
+from tensorgrad.lower.kernel import Attention, Kernel, Store, result_of
 from tensorgrad.plan import MAX_WORKGROUPS
 from tensorgrad.wgsl.attention_plan import Operand, Plan, Product, Sum
 from tensorgrad.wgsl.attention_plan import plan as plan_of
@@ -104,7 +104,7 @@ def _lay_out(kernel: Kernel, inner: Attention, plan: Plan, place: Place) -> Layo
         for value, index, dtype in reads(e) if e is not None else ():
             note(value, index, dtype, False)
     for s in kernel.stores:
-        space = inner.space(s.value)
+        space = inner.space(result_of(s))
         access = affine(load(s.value, s.index, f32), space)
         note(s.value, s.index, f32, len(space) == 3 and access is not None and access.in_fours(space[2]))
 
@@ -252,30 +252,13 @@ class _Writer(Weights):
 
     def _finish(self) -> list[str]:
         """Stores what was summed up."""
-        lines, inner = [], self.inner
-        factor = {g: literal(inner.scale, f32, self.functions) for g in self.row_groups}
-        if inner.part == "out":
-            lines += self.totals()
-        stores = {s.value.result: s for s in self.kernel.stores}
-        for s in self.plan.sums:
-            if s.result not in stores:
-                continue
-            self._put(s.result)
-            n, width = groups(self.tile, s.right.column), s.right.column.size // 4
-            for i in range(self.tile.tm):
-                block = []
-                for j in range(n):
-                    value = f"{s.name}{i}_{j}"
-                    if inner.part == "out":
-                        value += f" / total{i // 4}.{XYZW[i % 4]}"
-                    elif s.weights == "d":
-                        value += f" * {factor[i // 4]}"
-                    column = f"tx + {j * self.across}u"
-                    call = f"put{s.result}(vb, row{i}, {column}, {value});"
-                    block.append(f"if ({column} < {width}u) {{ {call} }}" if (j + 1) * self.across > width else call)
-                lines += self._inside(i, block)
-        if inner.part == "out" and 1 in stores:
-            lines += self._log_sums()
+        out = self.inner.part == "out"
+        lines = self.totals() if out else []
+        sums = {s.result: s for s in self.plan.sums}
+        for number, store in enumerate(self.kernel.stores):
+            result = result_of(store)
+            lines += self._log_sums(f"put{number}", store) if out and result == 1 else []
+            lines += self._put(f"put{number}", store, sums[result]) if result in sums else []
         return lines
 
     def _inside(self, i: int, block: list[str]) -> list[str]:
@@ -283,41 +266,46 @@ class _Writer(Weights):
         size = self.plan.rows.size
         return [f"if (row{i} < {size}u) {{", *indent(block), "}"] if size % self.tile.m else block
 
-    def _log_sums(self) -> list[str]:
+    def _put(self, name: str, store: Store, s: Sum) -> list[str]:
+        """Stores a result, four elements of a row at a time."""
+        batch, row, column = self.inner.space(s.result)
+        body = Body(self.access, self.functions, "p")
+        for var, text in ((batch, "vb"), (row, "row"), (quarter_of(column), "column")):
+            body.bind(var, text)
+        key = self.place(store.value)
+        buffer = self.names[key]
+        if self.layout[key].width == 4:
+            puts = [f"{buffer}[{body.index(divided(fours(store.index, column)))}] = value;"]
+        else:
+            puts = [f"{buffer}[{body.index(fours(store.index, column, n))}] = value.{c};" for n, c in enumerate(XYZW)]
+        text = "\n".join([body.text(), *indent(puts)])
+        self.functions[name] = f"fn {name}(vb: u32, row: u32, column: u32, value: vec4<f32>) {{\n{text}\n}}"
+        scale = f" * {literal(self.inner.scale, f32, self.functions)}" if s.weights == "d" else ""
+        lines: list[str] = []
+        for i in range(self.tile.tm):
+            factor = f" / total{i // 4}.{XYZW[i % 4]}" if self.inner.part == "out" else scale
+            block = []
+            for j in range(groups(self.tile, column)):
+                at, beyond = f"tx + {j * self.across}u", (j + 1) * self.across > column.size // 4
+                call = f"{name}(vb, row{i}, {at}, {s.name}{i}_{j}{factor});"
+                block.append(f"if ({at} < {column.size // 4}u) {{ {call} }}" if beyond else call)
+            lines += self._inside(i, block)
+        return lines
+
+    def _log_sums(self, name: str, store: Store) -> list[str]:
         """Stores each query's log-sum-exp."""
-        inner, store = self.inner, next(s for s in self.kernel.stores if s.value.result == 1)
         body = Body(self.access, self.functions, "l")
-        body.bind(inner.batch, "vb")
-        body.bind(inner.i, "row")
+        body.bind(self.inner.batch, "vb")
+        body.bind(self.inner.i, "row")
         total = expr("param", (), f32, "total")
         body.define(total, "total")
         result = body.value(expr("log", (total,), f32))
         target = self.access(store.value, body.index(store.index))
-        self.functions["put1"] = (
-            f"fn put1(vb: u32, row: u32, top: f32, total: f32) {{\n{body.text()}\n  {target} = top + {result};\n}}"
+        self.functions[name] = (
+            f"fn {name}(vb: u32, row: u32, top: f32, total: f32) {{\n{body.text()}\n  {target} = top + {result};\n}}"
         )
         lines: list[str] = []
         for i in range(self.tile.tm):
-            at = f"{i // 4}.{XYZW[i % 4]}"
-            lines += self._inside(i, [f"put1(vb, row{i}, finite(top{i // 4}).{XYZW[i % 4]}, sum{at});"])
+            at = f"{i // 4}).{XYZW[i % 4]}"
+            lines += self._inside(i, [f"{name}(vb, row{i}, finite(top{at}, (sum{at});"])
         return ["if (tx == 0u) {", *indent(lines), "}"]
-
-    def _put(self, result: int) -> None:
-        """The function that stores four elements of a row."""
-        store = next(s for s in self.kernel.stores if s.value.result == result)
-        batch, row, column = self.inner.space(store.value)
-        body = Body(self.access, self.functions, "p")
-        body.bind(batch, "vb")
-        body.bind(row, "row")
-        key = self.place(store.value)
-        name = self.names[key]
-        if self.layout[key].width == 4:
-            body.bind(quarter_of(column), "column")
-            lines = [f"{name}[{body.index(divided(fours(store.index, column)))}] = value;"]
-        else:
-            body.bind(quarter_of(column), "column")
-            lines = [f"{name}[{body.index(fours(store.index, column, n))}] = value.{c};" for n, c in enumerate(XYZW)]
-        text = "\n".join([body.text(), *indent(lines)])
-        self.functions[f"put{result}"] = (
-            f"fn put{result}(vb: u32, row: u32, column: u32, value: vec4<f32>) {{\n{text}\n}}"
-        )

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tensorgrad.lower.expr import Expr
 from tensorgrad.lower.index import Var
-from tensorgrad.lower.kernel import Attention, Kernel
+from tensorgrad.lower.kernel import Attention, Kernel, result_of
 
 
 class Operand(NamedTuple):
@@ -53,7 +53,7 @@ def plan(kernel: Kernel, a: Attention) -> Plan:
     g = Operand("g", a.g, a.i, a.f)
     if a.part == "dq":
         return Plan(a.i, a.j, (Product("s", q, k), Product("d", g, v)), (Sum("o", "d", k, 0),))
-    stored = {s.value.result for s in kernel.stores}
+    stored = {result_of(s) for s in kernel.stores}
     sums = tuple(s for s in (Sum("o", "s", g, 2), Sum("u", "d", q, 1)) if s.result in stored)
     products = (Product("s", k, q), Product("d", v, g))
     return Plan(a.j, a.i, products if 1 in stored else products[:1], sums)

@@ -64,9 +64,13 @@ def room(tile: Tile, inner: Attention, padded: bool) -> Room:
 
 
 def fits(tile: Tile, inner: Attention, limits: Limits, padded: bool = False) -> bool:
-    """Whether a device has the threads and the workgroup memory for it."""
+    """Whether a device has the threads and the workgroup memory for it, and its columns are whole steps."""
     threads = min(limits.invocations, limits.workgroup_size[0])
-    return tile.threads <= threads and room(tile, inner, padded).nbytes <= limits.workgroup_storage
+    return (
+        tile.n % tile.k == 0
+        and tile.threads <= threads
+        and room(tile, inner, padded).nbytes <= limits.workgroup_storage
+    )
 
 
 def choose(inner: Attention, limits: Limits) -> Tile:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 from tensorgrad.graph import Value
 from tensorgrad.lower.expr import Expr, walk
 from tensorgrad.lower.index import Digit, Dynamic, Index, dynamics
-from tensorgrad.lower.kernel import Kernel
+from tensorgrad.lower.kernel import Kernel, result_of
 
 
 def signature(kernel: Kernel, place: Callable[[Value], Value]) -> tuple[Hashable, tuple[Value, ...]]:
@@ -68,7 +68,7 @@ def signature(kernel: Kernel, place: Callable[[Value], Value]) -> tuple[Hashable
         operands = (scores.q, scores.k, scores.v, scores.bias, scores.g, scores.lse, scores.delta)
         wrote = tuple(None if e is None else write(e) for e in operands)
         sizes = scores.batch, scores.i, scores.j, scores.e, scores.f
-        head = scores.part, sizes, scores.scale, scores.causal, wrote, tuple(s.value.result for s in kernel.stores)
+        head = scores.part, sizes, scores.scale, scores.causal, wrote, tuple(result_of(s) for s in kernel.stores)
     stores = []
     for s in kernel.stores:
         for e in dynamics(s.index):
