@@ -68,21 +68,23 @@ _RESULTS = {"attention": ("out", "lse"), "attention_vjp": ("dq", "dk", "dv")}
 _LEAVES = {"x0": "q", "x1": "k", "x2": "v", "x3": "g"}
 
 
-def name(low: Lowered, value: Value) -> str:
-    """What the page calls a buffer."""
+def name(low: Lowered, kernel: Kernel, value: Value) -> str:
+    """What the page calls a buffer; a result may be stored as what its reader makes of it."""
+    moved = {s.value: s.expr.data for s in kernel.stores}
+    value = moved.get(value, value)
     node = low.graph.node(value)
     if node.op in _RESULTS:
         return _RESULTS[node.op][value.result]
     return _LEAVES[node.attrs["name"]] if node.op == "leaf" else "delta"
 
 
-def variants(low: Lowered, kernel: Kernel, many: bool) -> Iterator[dict[str, object]]:
-    """The kernel with each tile that fits; `many` tries more than the library chooses from."""
+def variants(low: Lowered, kernel: Kernel, tiles: tuple[Tile, ...]) -> Iterator[dict[str, object]]:
+    """The kernel with each tile that fits."""
     inner = kernel.attention
     assert inner
     chosen = choose(inner, LARGE)
     rows = (inner.j if inner.part == "dkv" else inner.i).size
-    for tile in dict.fromkeys([chosen, *TILES, *(EXTRA if many else ())]):
+    for tile in dict.fromkeys(tiles):
         if not fits(tile, inner, LARGE) or (tile.m > 2 * rows and tile != chosen):
             continue
         source = attention.generate(kernel, LARGE, tile=tile)
@@ -91,8 +93,8 @@ def variants(low: Lowered, kernel: Kernel, many: bool) -> Iterator[dict[str, obj
             "label": f"{tile} {tile.tm}x{tile.tn}",
             "wgsl": source.wgsl,
             "groups": [min(count, 65_535), -(-count // 65_535)],
-            "bindings": [name(low, key) for key, _ in source.bindings],
-            "writes": [name(low, key) for key, write in source.bindings if write],
+            "bindings": [name(low, kernel, key) for key, _ in source.bindings],
+            "writes": [name(low, kernel, key) for key, write in source.bindings if write],
             "chosen": tile == chosen,
         }
 
@@ -105,6 +107,8 @@ def main() -> None:
     jobs = []
     for shape, (s, causal) in SHAPES.items():
         low, _ = lower(s, "split", causal=causal)
+        # a CPU takes long to compile large ones
+        tiles = TILES[-2:] if "small" in shape else (*TILES, *EXTRA) if shape in ("baby", "char") else TILES
         for kernel in low.kernels:
             if kernel.attention:
                 sizes = [s.batch, s.heads, s.length, s.keys, s.size, s.width]
@@ -114,7 +118,7 @@ def main() -> None:
                         "sizes": sizes,
                         "causal": causal,
                         "flops": flops(kernel),
-                        "variants": list(variants(low, kernel, shape in ("baby", "char"))),
+                        "variants": list(variants(low, kernel, tiles)),
                     }
                 )
     (options.folder / "attention.json").write_text(json.dumps(jobs))

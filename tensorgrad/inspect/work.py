@@ -64,7 +64,7 @@ def _attention(a: Attention) -> int:
         seen = min(a.i.size, a.j.size)
         scores = a.batch.size * (seen * (seen + 1) // 2 + (a.i.size - seen) * a.j.size)
     widths = {"out": (1, 1), "dq": (2, 1), "dkv": (2, 2)}[a.part]
-    exponential = sum(x.op not in _FREE for x in walk(FUNCTIONS["exp"].body))
+    exponential = sum(x.op not in _FREE for x in walk(FUNCTIONS["exp_weight"].body))
     return scores * (2 * (widths[0] * a.e.size + widths[1] * a.f.size) + exponential)
 
 

@@ -176,13 +176,13 @@ class Weights(Shader):
     # Functions ------------------------------------------------------------------------------
 
     def _exp(self) -> None:
-        """exp of four numbers, each by the library's own."""
+        """exp of four numbers that are at most about 0, each by the library's own."""
         body = Body(self.access, self.functions, "x")
         codes = []
         for c in XYZW:
             x = expr("param", (), f32, f"x.{c}")
             body.define(x, f"x.{c}")
-            codes.append(body.code(expr("exp", (x,), f32)))
+            codes.append(body.code(expr("exp_weight", (x,), f32)))
         text = f"{body.text()}\n  return vec4<f32>({', '.join(codes)});"
         self.functions["exp4"] = f"fn exp4(x: vec4<f32>) -> vec4<f32> {{\n{text}\n}}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,11 @@ from attention_cases import Sizes, lower, make, normal
 from programs import Program, assert_close, lowered, on_interpret, on_numpy, program
 from tensorgrad import ops
 from tensorgrad.autodiff import append_grad
+from tensorgrad.device import interpret
 from tensorgrad.device.base import Limits
 from tensorgrad.errors import DtypeError, InputError, ShapeError
+from tensorgrad.graph import Value
+from tensorgrad.inspect.reference import judge
 from tensorgrad.inspect.work import flops
 from tensorgrad.lower.lowering import lower as lower_graph
 from tensorgrad.passes import optimize, optimize_for
@@ -255,3 +258,28 @@ def test_lowering_without_fusion_computes_everything() -> None:
     graph = optimize(low.graph)
     assert {k.kind for k in lower_graph(graph, {"0": graph.outputs[0]}, fuse=False).kernels} >= {"attention"}
     assert values.keys() == {"x0", "x1", "x2", "x3"}
+
+
+def test_a_check_judges_the_kernels_and_finds_a_wrong_number() -> None:
+    low, values = lower(PLAIN, "split", "scores")
+    judged: list[str] = []
+
+    def watch(i: int, buffers: Mapping[int, np.ndarray]) -> None:
+        kernel = low.kernels[i]
+        if kernel.attention:
+            results = {v: interpret.result(low, buffers, v, low.memory.where[v]) for v in kernel.writes}
+
+            def read(value: Value) -> np.ndarray:
+                return interpret.result(low, buffers, value, low.memory.where[value])
+
+            assert judge(low.graph, kernel, read, results).difference is None
+            value = kernel.writes[0]
+            wrong = results[value].copy()
+            wrong.flat[3] += 0.01
+            difference = judge(low.graph, kernel, read, results | {value: wrong}).difference
+            assert difference is not None
+            assert difference.count == 1
+            judged.append(kernel.attention.part)
+
+    interpret.run(low, values, watch)
+    assert sorted(judged) == ["dkv", "dq", "out"]
