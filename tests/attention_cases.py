@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +57,9 @@ def mask_of(kind: str, s: Sizes) -> np.ndarray | None:
     return normal(*shapes[kind], seed=9) if kind in shapes else None
 
 
-def lower(s: Sizes, layout: str, mask: str = "", causal: bool = False, magnitude: float = 1.0) -> tuple[Lowered, dict]:
+def lower(
+    s: Sizes, layout: str, mask: str = "", causal: bool = False, magnitude: float = 1.0, spoilt: bool = False
+) -> tuple[Lowered, dict]:
     """A lowered attention with its gradient.
 
     Args:
@@ -65,10 +68,13 @@ def lower(s: Sizes, layout: str, mask: str = "", causal: bool = False, magnitude
             `loose` (between NaNs, and no run of four is aligned), `computed` (rows of 16 of a wider
             tensor, read as rows of a size that does not divide them: no sum of strides).
         magnitude: of q and k.
+        spoilt: q has a NaN in the first head and an infinity in the last.
     """
     shapes = ((s.length, s.size), (s.keys, s.size), (s.keys, s.width))
     arrays = [normal(s.batch, s.heads, *shape, seed=n) for n, shape in enumerate(shapes)]
     arrays = [a * np.float32(magnitude) if n < 2 else a for n, a in enumerate(arrays)]
+    if spoilt:
+        arrays[0][0, 0, 1, 2], arrays[0][-1, -1, 3, 0] = np.nan, np.inf
     arrays, view = {
         "heads": lambda: (arrays, lambda x: x),
         "split": lambda: ([a.transpose(0, 2, 1, 3).copy() for a in arrays], lambda x: x.permute(0, 2, 1, 3)),
@@ -116,7 +122,7 @@ def cases(name: str, low: Lowered, values: Mapping[str, np.ndarray]) -> list[Cas
     return found
 
 
-def make(s: Sizes, layout: str, mask: str = "", causal: bool = False, magnitude: float = 1.0) -> list[Case]:
+def make(s: Sizes, layout: str, mask: str = "", causal: bool = False, **options: Any) -> list[Case]:
     """The three kernels of an attention and its gradient."""
     name = f"{s} {layout}{f' mask {mask}' if mask else ''}{' causal' if causal else ''}"
-    return cases(name, *lower(s, layout, mask, causal, magnitude))
+    return cases(name, *lower(s, layout, mask, causal, **options))

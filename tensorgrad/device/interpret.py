@@ -122,7 +122,8 @@ def _attention(a: Attention, read: Callable[[Value], np.ndarray]) -> dict[Value,
     if a.causal:
         scores = np.where(np.tri(a.i.size, a.j.size, dtype=bool), scores, np.float32(-np.inf))
     if a.g is None or a.lse is None or a.delta is None:
-        lse = np.logaddexp.reduce(scores, axis=2)
+        top = scores.max(axis=2)
+        lse = np.log(_softmax(scores, top).sum(axis=2)) + np.where(top == -np.inf, 0, top)
         out = np.matmul(_softmax(scores, lse), v)
         return {Value(a.node, 0): out, Value(a.node, 1): lse}
     g = _on(a.g, (a.batch, a.i, a.f), read)
@@ -134,7 +135,7 @@ def _attention(a: Attention, read: Callable[[Value], np.ndarray]) -> dict[Value,
 
 
 def _softmax(scores: np.ndarray, lse: np.ndarray) -> np.ndarray:
-    """Softmax by the rows' log-sum-exp; zeros for rows of -inf."""
+    """exp(scores) scaled down: by the rows' log-sum-exp, softmax; zeros for rows of -inf."""
     return np.exp(scores - np.where(lse == -np.inf, 0, lse)[:, :, None])
 
 

@@ -23,4 +23,4 @@ def optimize(graph: Graph, *, many_cores: bool = False) -> Graph:
 
 def optimize_for(limits: Limits, graph: Graph) -> Graph:
     """All passes, as they pay on a device: a CPU has few cores, and multiplies whole matrices faster than blocks."""
-    return optimize(expand(graph)) if limits.software else optimize(graph, many_cores=True)
+    return optimize(expand(graph, everything=limits.software), many_cores=not limits.software)

@@ -1,8 +1,11 @@
-"""Attention as matrix products and a softmax, for devices on which its own kernels do not pay.
+"""Attention as matrix products and a softmax, where its own kernels do not pay.
 
 A software adapter pays for each barrier as much as for a hundred multiplications, and the kernels of attention have
-many. The composite of the gradient computes the weights again in the same operations as the output does, so that
-common subexpressions leave them once.
+many. Of few queries (a text that is written word by word) or few keys the matrix of scores is small, and a block of
+the kernels is mostly empty.
+
+The composite of the gradient computes the weights again in the same operations as the output does, so that common
+subexpressions leave them once.
 """
 
 from __future__ import annotations
@@ -14,12 +17,22 @@ from tensorgrad.passes.rewrite import rewrite
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import trace_into
 
+SHORTEST = 16
+"""Queries, and keys, for which the kernels pay."""
 
-def expand(graph: Graph) -> Graph:
-    """The graph with composites in place of `attention` and `attention_vjp`."""
+
+def expand(graph: Graph, everything: bool = True) -> Graph:
+    """The graph with composites in place of `attention` and `attention_vjp`.
+
+    Args:
+        everything: False leaves those that are long enough.
+    """
 
     def rule(new: Graph, node: Node) -> tuple[Value, ...] | None:
         if node.op not in ("attention", "attention_vjp"):
+            return None
+        q, k = node.inputs[:2] if node.op == "attention" else node.inputs[1:3]
+        if not everything and min(new.type(q).shape[2], new.type(k).shape[2]) >= SHORTEST:
             return None
 
         def composite() -> tuple[Value, ...]:

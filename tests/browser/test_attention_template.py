@@ -110,5 +110,12 @@ async def test_large_scores_stay_finite() -> None:
     await verify(with_tile(cases, SMALL), 2e-2)
 
 
+async def test_nan_and_infinity_spoil_their_rows_and_no_others() -> None:
+    cases = make(Sizes(2, 2, 20, 24, 8, 8), "split", spoilt=True)
+    spoilt = np.isnan(cases[0].expected[cases[0].kernel.writes[0]]).mean()
+    assert spoilt == 2 / 80, "one row of two heads"
+    await verify(with_tile(cases, SMALL))
+
+
 async def test_more_blocks_than_one_dimension_has() -> None:
     await verify(with_tile(make(Sizes(1, 66_000, 1, 2, 4, 4), "split"), SMALL))

@@ -111,6 +111,22 @@ def test_the_composite_computes_the_same(kind: str) -> None:
         assert_close(a, b, 1e-5, 5e-6)
 
 
+@pytest.mark.parametrize(
+    ("length", "keys", "software", "kept"),
+    [(16, 16, False, 3), (15, 99, False, 0), (99, 1, False, 0), (64, 64, True, 0)],
+)
+def test_kernels_are_for_gpus_and_for_more_than_a_few_queries(
+    length: int, keys: int, software: bool, kept: int
+) -> None:
+    def fn(q: Tensor, k: Tensor) -> list[Tensor]:
+        return append_grad(ops.sum(ops.scaled_dot_product_attention(q, k, k) ** 2), [q, k])
+
+    p = program(fn, [normal(2, length, 8), normal(2, keys, 8)])
+    graph = optimize_for(Limits(software=software), p.traced)
+    low = lower_graph(graph, {str(n): v for n, v in enumerate(graph.outputs)})
+    assert sum(kernel.kind == "attention" for kernel in low.kernels) == kept
+
+
 @pytest.mark.parametrize("mask", ["", "bools", "scores"])
 def test_kernels_bind_no_more_buffers_than_every_device_has(mask: str) -> None:
     low, _ = lower(PLAIN, "split", mask)
