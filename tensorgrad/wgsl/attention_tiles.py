@@ -13,16 +13,21 @@ from typing import NamedTuple
 from tensorgrad.device.base import Limits
 from tensorgrad.lower.index import Var
 from tensorgrad.lower.kernel import Attention
-from tensorgrad.wgsl.matmul_tiles import Tile
+from tensorgrad.wgsl.matmul_tiles import CORES, Tile
 
 TILES: tuple[Tile, ...] = (
     Tile(64, 64, 16, 4, 8),
+    Tile(64, 64, 16, 4, 4),
     Tile(64, 32, 16, 4, 4),
     Tile(32, 32, 16, 4, 4),
     Tile(32, 16, 16, 4, 4),
     Tile(16, 16, 8, 4, 4),
 )
 """What `choose` chooses from, the best first where all of them fit."""
+
+
+REGISTERS = 160
+"""Numbers that a thread should hold at most: beyond, with what else it needs, some GPUs move them to memory."""
 
 
 class Room(NamedTuple):
@@ -63,6 +68,12 @@ def room(tile: Tile, inner: Attention, padded: bool) -> Room:
     return Room(steps, columns, 16 * (steps * rows + tile.k * columns + tile.n * rows))
 
 
+def registers(tile: Tile, inner: Attention) -> int:
+    """The scores and sums that a thread holds."""
+    scores = (1 if inner.part == "out" else 2) * tile.tm * tile.tn
+    return scores + sum(4 * tile.tm * groups(tile, width) for width in widths(inner))
+
+
 def fits(tile: Tile, inner: Attention, limits: Limits, padded: bool = False) -> bool:
     """Whether a device has the threads and the workgroup memory for it, and its columns are whole steps."""
     threads = min(limits.invocations, limits.workgroup_size[0])
@@ -76,9 +87,16 @@ def fits(tile: Tile, inner: Attention, limits: Limits, padded: bool = False) -> 
 def choose(inner: Attention, limits: Limits) -> Tile:
     """The tile for an attention's sizes on a device.
 
-    A large one reads operands less often; one that is larger than the rows there are wastes threads.
+    A large one reads operands less often. One that is larger than the rows there are wastes threads, one that leaves
+    most cores without a block wastes those, and numbers that do not fit into registers cost more than either.
     """
     rows = (inner.j if inner.part == "dkv" else inner.i).size
     fitting = [t for t in TILES if fits(t, inner, limits)]
     assert fitting, f"no tile for heads of {inner.e.size} and {inner.f.size}"
-    return next((t for t in fitting if t.m < 2 * rows), fitting[-1])
+    fitting = [t for t in fitting if registers(t, inner) <= REGISTERS] or fitting
+
+    def pays(tile: Tile) -> bool:
+        blocks = -(-rows // tile.m) * inner.batch.size
+        return tile.m < 2 * rows and (blocks >= CORES // 2 or tile.m <= 32)
+
+    return next(filter(pays, fitting), fitting[-1])

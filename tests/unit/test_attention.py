@@ -24,7 +24,7 @@ from tensorgrad.lower.lowering import lower as lower_graph
 from tensorgrad.passes import optimize, optimize_for
 from tensorgrad.tensor import Tensor
 from tensorgrad.wgsl.attention import generate
-from tensorgrad.wgsl.attention_tiles import TILES, choose, fits
+from tensorgrad.wgsl.attention_tiles import REGISTERS, TILES, choose, fits, registers
 from tensorgrad.wgsl.generate import generate as generate_all
 from tensorgrad.wgsl.matmul_tiles import Tile
 
@@ -201,10 +201,19 @@ def test_every_head_size_has_a_tile(size: int, limits: Limits) -> None:
         if kernel.attention:
             tile = choose(kernel.attention, limits)
             assert fits(tile, kernel.attention, limits)
+            assert registers(tile, kernel.attention) <= REGISTERS
             text = generate(kernel, limits).wgsl
             held = re.findall(r"array<array<vec4<f32>, (\d+)>, (\d+)>", text)
             assert sum(16 * int(a) * int(b) for a, b in held) <= limits.workgroup_storage
             assert f"@workgroup_size({tile.threads})" in text
+
+
+def test_the_tile_leaves_no_core_idle() -> None:
+    """Of long sequences a large block, of a few of 64 one of which there are twice as many."""
+    many, few = (make(Sizes(heads, 1, 64, 64, 8, 8), "split")[0].kernel.attention for heads in (80, 8))
+    assert many
+    assert few
+    assert (choose(many, LARGE).m, choose(few, LARGE).m) == (64, 32)
 
 
 def test_a_tile_needs_whole_steps() -> None:
