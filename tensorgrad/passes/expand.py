@@ -17,6 +17,8 @@ from tensorgrad.passes.rewrite import rewrite
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import trace_into
 
+KERNELS = frozenset({"attention", "attention_vjp"})
+
 SHORTEST = 16
 """Queries, and keys, for which the kernels pay."""
 
@@ -27,9 +29,11 @@ def expand(graph: Graph, everything: bool = True) -> Graph:
     Args:
         everything: False leaves those that are long enough.
     """
+    if not any(node.op in KERNELS for node in graph.nodes):
+        return graph
 
     def rule(new: Graph, node: Node) -> tuple[Value, ...] | None:
-        if node.op not in ("attention", "attention_vjp"):
+        if node.op not in KERNELS:
             return None
         q, k = node.inputs[:2] if node.op == "attention" else node.inputs[1:3]
         if not everything and min(new.type(q).shape[2], new.type(k).shape[2]) >= SHORTEST:
