@@ -99,7 +99,7 @@ def lower(
         bias = operands.pop() if given is not None else None
         q, k, v = (operands[0][:, n] for n in range(3)) if view is None else map(view, operands)
         y = ops.scaled_dot_product_attention(q, k, v, bias, is_causal=causal).permute(0, 2, 1, 3)
-        return [y, *append_grad(ops.sum(y * weights), [q, k, v])]
+        return [y, *append_grad(ops.sum(y * weights), operands)]
 
     p = program(fn, inputs)
     return lowered(p), with_initial(p)
