@@ -34,8 +34,8 @@ class Layer(nn.Module):
         batch, length, width = h.shape
         n = self.ln1(h)
         split = lambda z: z.reshape(batch, length, self.heads, width // self.heads).permute(0, 2, 1, 3)  # noqa: E731
-        scores = (split(self.q(n)) @ split(self.k(n)).mT) * (width // self.heads) ** -0.5
-        mixed = tg.softmax_causal(scores) @ split(self.v(n))
+        q, k, v = split(self.q(n)), split(self.k(n)), split(self.v(n))
+        mixed = tg.scaled_dot_product_attention(q, k, v, is_causal=True)
         h = h + self.o(mixed.permute(0, 2, 1, 3).reshape(batch, length, width))
         return h + self.down(tg.gelu(self.up(self.ln2(h)), approximate="tanh"))
 

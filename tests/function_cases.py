@@ -62,6 +62,8 @@ def _sigmoid(x: Array) -> Array:
 
 CASES = [
     Case("exp", line(-87, 88), np.exp, rtol=1.5e-7, gpu_rtol=2.5e-7),
+    Case("exp_weight", line(-86.9, 80), np.exp, rtol=1.5e-7, gpu_rtol=2.5e-7),
+    Case("exp_weight", line(-200, -88), np.zeros_like, rtol=0, gpu_rtol=0),
     # relative, down to the smallest arguments
     Case("tanh", line(-12, 12), np.tanh, rtol=2e-7, gpu_rtol=4e-7),
     Case("tanh", both_signs(spread()), np.tanh, rtol=2e-7, gpu_rtol=4e-7),

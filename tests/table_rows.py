@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rows_attention import ATTENTION
 from rows_elementwise import BINARY, UNARY
 from rows_indexing import INDEXING
 from rows_reduce import REDUCE
@@ -10,4 +11,15 @@ from rows_views import ARENAS, VIEWS
 from rows_windows import CONVOLUTIONS, WINDOWS
 from table import Row
 
-TABLE: tuple[Row, ...] = (*UNARY, *BINARY, *SOURCES, *VIEWS, *ARENAS, *REDUCE, *INDEXING, *WINDOWS, *CONVOLUTIONS)
+TABLE: tuple[Row, ...] = (
+    *UNARY,
+    *BINARY,
+    *SOURCES,
+    *VIEWS,
+    *ARENAS,
+    *REDUCE,
+    *INDEXING,
+    *ATTENTION,
+    *WINDOWS,
+    *CONVOLUTIONS,
+)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from time import perf_counter_ns
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from tensorgrad.graph import Value
 from tensorgrad.lower.evaluate import evaluate
 from tensorgrad.lower.expr import from_index
 from tensorgrad.lower.index import Var
-from tensorgrad.lower.kernel import Kernel
+from tensorgrad.lower.kernel import Attention, Kernel, store_vars
 from tensorgrad.lower.lowering import Lowered
 from tensorgrad.plan import BufferSpec
 
@@ -83,18 +84,21 @@ def run_kernel(lowered: Lowered, kernel: Kernel, buffers: dict[int, np.ndarray])
     def read(value: Value) -> np.ndarray:
         return buffers[where[value]][: graph.type(value).size]
 
-    grid = _grid(kernel.vars)
-    acc: dict[Value | Var, np.ndarray] = {}
+    acc: dict[Any, np.ndarray] = {}
     if kernel.matmul:
         m = kernel.matmul
         a = _on(m.a, (m.batch, m.m, m.k), read)
         b = _on(m.b, (m.batch, m.k, m.n), read)
         acc = {Value(m.node): np.matmul(a, b), m.m: a.sum(2)[:, :, None], m.n: b.sum(1)[:, None, :]}
-    shape = tuple(v.size for v in kernel.vars)
+    if kernel.attention:
+        acc = {**_attention(kernel.attention, read)}
     found: list[tuple[Value, np.ndarray, np.ndarray]] = []
     for store in kernel.stores:
+        variables = store_vars(store, kernel) if kernel.attention else kernel.vars
+        grid, shape = _grid(variables), tuple(v.size for v in variables)
         index = np.broadcast_to(evaluate(from_index(store.index), grid, read), shape).reshape(-1)
-        data = np.broadcast_to(evaluate(store.expr, grid, read, acc), shape).reshape(-1)
+        own = {store.expr.data: acc[store.expr.data]} if kernel.attention else acc
+        data = np.broadcast_to(evaluate(store.expr, grid, read, own), shape).reshape(-1)
         found.append((store.value, index, data))
     for value, index, data in found:
         type_ = graph.type(value)
@@ -104,6 +108,36 @@ def run_kernel(lowered: Lowered, kernel: Kernel, buffers: dict[int, np.ndarray])
             target = np.full(type_.size, np.nan if type_.dtype.is_float else 0, type_.dtype.numpy)
             buffers[where[value]] = target
         target[index] = data.astype(type_.dtype.numpy)
+
+
+def _attention(a: Attention, read: Callable[[Value], np.ndarray]) -> dict[Value, np.ndarray]:
+    """The results of a pass over scores, from its formula (see `Attention`), all scores at once."""
+    q, k, v = (
+        _on(a.q, (a.batch, a.i, a.e), read),
+        _on(a.k, (a.batch, a.j, a.e), read),
+        _on(a.v, (a.batch, a.j, a.f), read),
+    )
+    scores = np.matmul(q, k.swapaxes(1, 2)) * np.float32(a.scale)
+    if a.bias is not None:
+        scores = scores + _on(a.bias, (a.batch, a.i, a.j), read)
+    if a.causal:
+        scores = np.where(np.tri(a.i.size, a.j.size, dtype=bool), scores, np.float32(-np.inf))
+    if a.g is None or a.lse is None or a.delta is None:
+        top = scores.max(axis=2)
+        lse = np.log(_softmax(scores, top).sum(axis=2)) + np.where(top == -np.inf, 0, top)
+        out = np.matmul(_softmax(scores, lse), v)
+        return {Value(a.node, 0): out, Value(a.node, 1): lse}
+    g = _on(a.g, (a.batch, a.i, a.f), read)
+    lse, delta = (_on(x, (a.batch, a.i), read) for x in (a.lse, a.delta))
+    p = _softmax(scores, lse)
+    d = p * (np.matmul(g, v.swapaxes(1, 2)) - delta[:, :, None]) * np.float32(a.scale)
+    results = (np.matmul(d, k), np.matmul(d.swapaxes(1, 2), q), np.matmul(p.swapaxes(1, 2), g))
+    return {Value(a.node, n): x for n, x in enumerate(results)}
+
+
+def _softmax(scores: np.ndarray, lse: np.ndarray) -> np.ndarray:
+    """exp(scores) scaled down: by the rows' log-sum-exp, softmax; zeros for rows of -inf."""
+    return np.exp(scores - np.where(lse == -np.inf, 0, lse)[:, :, None])
 
 
 def _grid(variables: tuple[Var, ...]) -> dict[Var, np.ndarray]:

@@ -39,7 +39,7 @@ class KernelView:
     Attributes:
         index: its place in the order of a step.
         name: as profilers and errors call it.
-        template: `map`, `row` or `matmul`.
+        template: `map`, `row`, `matmul` or `attention`.
         variant: the template's variant, `128x64x16 nt` for example; empty where there is one only.
         wgsl: its source.
         threads, workgroup_size, workgroups: invocations in all and of one workgroup; workgroups in x and y.
@@ -50,13 +50,13 @@ class KernelView:
         self._kernel, spec = shown.lowered.kernels[index], shown.specs[index]
         self.index, self.name, self.template = index, spec.name, self._kernel.kind
         words = spec.name.split()
-        self.variant = " ".join(words[1:3]) if self._kernel.matmul and len(words) > 2 else ""
+        self.variant = " ".join(words[1:3]) if self.template in ("matmul", "attention") and len(words) > 2 else ""
         self.wgsl = spec.wgsl
         self.threads, self.workgroup_size, self.workgroups = spec.threads, spec.workgroup_size, spec.workgroups
 
     @property
     def space(self) -> tuple[int, ...]:
-        """The sizes of its loops: elements, rows and columns, or batch, m and n of a matmul."""
+        """The sizes of its loops: elements; rows and columns; batch, m and n of a matmul; batch, queries and keys."""
         return tuple(v.size for v in self._kernel.vars)
 
     @property

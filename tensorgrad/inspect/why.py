@@ -13,6 +13,7 @@ from tensorgrad.lower.lowering import Lowered
 _RULES = {
     ("map", "map"): "{values} is read at its reader's own element only, so both are one map",
     ("matmul", "map"): "a map reads {values} at its own place only, so it is computed as an epilogue on the sums",
+    ("attention", "map"): "a map only moves {values}, so it says where that is stored",
     ("row", "map"): "a map reads {values} of its own row, so its elements became the row's columns",
     ("map", "row"): "a row kernel runs along {values}, which is computed within the row",
     ("row", "matmul"): "the matmul has every element of {values} in hand, so it adds them up on the side",

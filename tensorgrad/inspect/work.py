@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable
 from tensorgrad.graph import Graph, Node, Value
 from tensorgrad.lower.compose import LEAVES
 from tensorgrad.lower.expr import Expr, walk
+from tensorgrad.lower.functions import FUNCTIONS
 from tensorgrad.lower.index import Var, digits
-from tensorgrad.lower.kernel import Kernel, store_vars
+from tensorgrad.lower.kernel import Attention, Kernel, store_vars
 from tensorgrad.lower.lowering import Lowered
 from tensorgrad.lower.totals import total_of
 
@@ -54,7 +55,20 @@ def flops(kernel: Kernel) -> int:
         total += 2 * m.batch.size * m.m.size * m.n.size * m.k.size
         if added := total_of(kernel):
             total += m.batch.size * added.expr.data.size * m.k.size
+    if kernel.attention:
+        total += _attention(kernel.attention)
     return total
+
+
+def _attention(a: Attention) -> int:
+    """The products, of a causal attention those of about half of the scores, and an exponential of each score."""
+    scores = a.batch.size * a.i.size * a.j.size
+    if a.causal:
+        seen = min(a.i.size, a.j.size)
+        scores = a.batch.size * (seen * (seen + 1) // 2 + (a.i.size - seen) * a.j.size)
+    widths = {"out": (1, 1), "dq": (2, 1), "dkv": (2, 2)}[a.part]
+    exponential = sum(x.op not in _FREE for x in walk(FUNCTIONS["exp_weight"].body))
+    return scores * (2 * (widths[0] * a.e.size + widths[1] * a.f.size) + exponential)
 
 
 def traffic(lowered: Lowered, kernel: Kernel) -> int:
@@ -82,7 +96,7 @@ class _Free:
     """The loop variables that an expression depends on."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.matmul = frozenset(kernel.vars) if kernel.matmul else frozenset[Var]()
+        self.matmul = frozenset(kernel.vars) if kernel.matmul or kernel.attention else frozenset[Var]()
         self.memo: dict[int, frozenset[Var]] = {}
 
     def count(self, e: Expr) -> int:

@@ -8,20 +8,26 @@ joins kernels and drops the buffers that nobody outside a kernel reads.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import NamedTuple
 
 from tensorgrad.dtypes import Shape
 from tensorgrad.graph import Graph, Node, Value
 from tensorgrad.lower.expr import Expr, const, expr, load
-from tensorgrad.lower.index import Digit, Indices, Var, of_var, ravel, unravel
-from tensorgrad.lower.kernel import Kernel, Matmul, Store
+from tensorgrad.lower.index import Digit, Index, Indices, Var, constant, of_var, ravel, unravel
+from tensorgrad.lower.kernel import Attention, Kernel, Matmul, Store
 from tensorgrad.primitive import REGISTRY
 
 REDUCTIONS = frozenset({"sum", "max", "min", "argmax", "argmin", "scatter_add", "fold"})
 LEAVES = frozenset({"leaf", "array", "pack"})
 """What is in a buffer without a kernel that puts it there."""
 FREE = frozenset({"const", "iota"})
+TEMPLATES = frozenset({"matmul", "attention", "attention_vjp"})
+"""What has a kernel template of its own."""
+_ATTENTION = {"attention": 3, "attention_vjp": 4}
+_IN_PLACE = {"gather": 1, **_ATTENTION}
+"""Operands that are read in place where it is not all of them; the rest is composed."""
 
 _COSTS = {"div": 4, "sqrt": 4, "rsqrt": 4, "exp": 8, "log": 8, "sigmoid": 12, "pow": 24}
 _COSTS |= dict.fromkeys(["expm1", "log1p", "sin", "cos", "tanh", "erf", "remainder", "floor_divide"], 20)
@@ -87,14 +93,14 @@ class Composer:
         roots = set(graph.roots())
         readers = self._readers()
         for node in graph.nodes:
-            if node.op in ("matmul", "gather", "scatter_add"):
-                for operand in node.inputs[:1] if node.op == "gather" else node.inputs:
+            if node.op in TEMPLATES or node.op in ("gather", "scatter_add"):
+                for operand in node.inputs[: _IN_PLACE.get(node.op)]:
                     self._store(self._operand_buffer(operand), f"a {node.op} reads it in place")
         for node in graph.nodes:
             value = Value(node.id)
-            if value in roots:
-                self.shown[value] = node.type.shape
-            if node.op in LEAVES or node.op in REDUCTIONS or node.op == "matmul":
+            for result in roots.intersection(node.values):
+                self.shown[result] = graph.type(result).shape
+            if node.op in LEAVES or node.op in REDUCTIONS or node.op in TEMPLATES:
                 for result in node.values:
                     self._store(result, f"it is the result of a {node.op}")
             elif node.op == "place" or (value in roots and not self._is_alias(node)):
@@ -109,8 +115,9 @@ class Composer:
                 for operand in node.inputs:
                     self._store_slope(node, self.base(operand))
             self._bound(node)
-            stored = value in self.stored
-            self.costs[value] = Costs(frozenset(), frozenset({value})) if stored else self._cost(node)
+            for result in node.values:
+                stored = result in self.stored
+                self.costs[result] = Costs(frozenset(), frozenset({result})) if stored else self._cost(node)
 
     def _store(self, value: Value, reason: str) -> None:
         self.stored.add(value)
@@ -136,7 +143,8 @@ class Composer:
 
     def _bound(self, node: Node) -> None:
         """Stores operands that read most until the node's kernel can bind all that it reads."""
-        while len(self._cost(node).loads) > self.max_buffers - 1:
+        most = self.max_buffers - (2 if node.op in _ATTENTION else 1)
+        while len(self._cost(node).loads) > most:
             widest = max(node.inputs, key=lambda v: len(self.costs[v].loads))
             if len(self.costs[widest].loads) < 2:
                 return
@@ -246,7 +254,10 @@ class Composer:
             value = Value(node.id)
             if value not in self.stored or node.op in LEAVES or node.type.size == 0:
                 continue
-            out.append(self._matmul(node) if node.op == "matmul" else self._kernel(value, node))
+            if node.op in _ATTENTION:
+                out += self._attention(node)
+            else:
+                out.append(self._matmul(node) if node.op == "matmul" else self._kernel(value, node))
         return out
 
     def _kernel(self, value: Value, node: Node) -> Kernel:
@@ -268,6 +279,42 @@ class Composer:
         acc = expr("acc", (), node.type.dtype, value)
         inner = Matmul(node.id, batch, m, n, k, a, b, node.type.dtype)
         return Kernel(Var("r", node.type.size), None, [Store(value, index, acc)], inner, {node.id})
+
+    def _attention(self, node: Node) -> list[Kernel]:
+        """The kernel of an attention; of its gradient two, since dq sums over keys, dk and dv over queries."""
+        forward = node.op == "attention"
+        g, q, k, v, stats, *bias = (None, *node.inputs[:3], None, *node.inputs[3:]) if forward else node.inputs
+        assert q is not None
+        assert k is not None
+        assert v is not None
+        *lead, length, size = self.graph.type(q).shape
+        *_, keys, width = self.graph.type(v).shape
+        b, i, j, e, f = (
+            Var(name, n) for name, n in zip("bijef", (math.prod(lead), length, keys, size, width), strict=True)
+        )
+        at = unravel(of_var(b), lead)
+
+        def operand(value: Value | None, *indices: Index) -> Expr | None:
+            return None if value is None else self.element(value, (*at, *indices))
+
+        rows, columns = of_var(i), of_var(j)
+        terms = (
+            *(operand(x, row, of_var(col)) for x, row, col in ((q, rows, e), (k, columns, e), (v, columns, f))),
+            operand(bias[0] if bias else None, rows, columns),
+            operand(g, rows, of_var(f)),
+            *(operand(stats, rows, constant(n)) for n in (0, 1)),
+        )
+        kernels = []
+        for part, numbers in (("out", (0, 1)),) if forward else (("dkv", (1, 2)), ("dq", (0,))):
+            inner = Attention(part, node.id, b, i, j, e, f, *terms, **node.attrs)  # type: ignore[arg-type]
+            stores = []
+            for value in (Value(node.id, n) for n in numbers):
+                shape, (_, row, *column) = self.graph.type(value).shape, inner.space(value.result)
+                index = (at[0], of_var(row), at[1], of_var(column[0])) if column else (*at, of_var(row))
+                stores.append(Store(value, ravel(index, shape), expr("acc", (), self.graph.type(value).dtype, value)))
+            rows_ = Var("r", b.size * i.size * j.size)
+            kernels.append(Kernel(rows_, None, stores, nodes={node.id}, attention=inner))
+        return kernels
 
 
 class Operand:

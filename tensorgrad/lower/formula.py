@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tensorgrad.lower.expr import Expr, walk
-from tensorgrad.lower.kernel import Kernel
+from tensorgrad.lower.kernel import Attention, Kernel
 from tensorgrad.lower.show import Formulas, Names
 from tensorgrad.lower.totals import total_of
 
@@ -28,10 +28,26 @@ def formula(kernel: Kernel, names: Names) -> str:
         if total := total_of(kernel):
             axis = total.expr.data
             lines.append(f"total_{axis.name}[{batch}{axis.name}] = sum_k {printer.text(m.of(axis))[0]}")
+    if kernel.attention:
+        lines += _attention(printer, kernel.attention)
     lines += _named(printer, [s.expr for s in kernel.stores])
     for store in kernel.stores:
         lines.append(f"{names(store.value)}[{printer.index(store.index)}] = {printer.text(store.expr)[0]}")
     return "\n".join(lines)
+
+
+def _attention(printer: Formulas, a: Attention) -> list[str]:
+    """The scores, their softmax, and what is summed up with it."""
+    at = "b, i, j" if a.batch.size > 1 else "i, j"
+    q, k, v, *_ = (printer.text(e)[0] for e in a.operands)
+    bias = f" + {printer.text(a.bias)[0]}" if a.bias else ""
+    causal = " where j <= i" if a.causal else ""
+    lines = [f"s[{at}] = sum_e({q} * {k}) * {a.scale:.9g}{bias}{causal}"]
+    if not (a.g and a.lse and a.delta):
+        return [*lines, f"acc = sum_j(softmax_j(s) * {v}), log(sum_j(exp(s)))"]
+    g, lse, delta = (printer.text(e)[0] for e in (a.g, a.lse, a.delta))
+    lines += [f"p[{at}] = exp(s - {lse})", f"d[{at}] = p * (sum_f({g} * {v}) - {delta}) * {a.scale:.9g}"]
+    return [*lines, f"acc = sum_j(d * {k})" if a.part == "dq" else f"acc = sum_i(d * {q}), sum_i(p * {g})"]
 
 
 def _named(printer: Formulas, roots: list[Expr]) -> list[str]:

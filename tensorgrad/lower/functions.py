@@ -149,6 +149,7 @@ def _threefry(key0: Scalar, key1: Scalar, counter0: Scalar, counter1: Scalar) ->
 def _define_all() -> None:
     unary = {
         "exp": transcendental.exp,
+        "exp_weight": transcendental.exp_weight,
         "expm1": transcendental.expm1,
         "log": transcendental.log,
         "log1p": transcendental.log1p,

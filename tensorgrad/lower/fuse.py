@@ -111,8 +111,8 @@ class Fuser:
             return
         shared = tuple(v for v in producer.writes if v in self.reads[i])
         joined = None
-        if consumer.matmul:
-            reason = "a matmul reads its operands from memory"
+        if consumer.matmul or consumer.attention:
+            reason = f"{'a matmul' if consumer.matmul else 'an attention'} reads its operands from memory"
         elif not self._fits(producer, consumer, i, j):
             reason = f"together with its reader it would bind more than {self.max_buffers} buffers"
         else:
@@ -142,7 +142,7 @@ class Fuser:
         """Joins independent kernels over one index space that read something in common."""
         spaces: dict[tuple[object, ...], list[int]] = {}
         for i, kernel in enumerate(self.kernels):
-            if kernel is None or kernel.matmul:
+            if kernel is None or kernel.matmul or kernel.attention:
                 continue
             loops = frozenset(e.data[1].size for s in kernel.stores for e in reductions(s.expr))
             spaces.setdefault((kernel.kind, kernel.rows, kernel.cols, loops), []).append(i)
@@ -210,6 +210,8 @@ class Fuser:
             return
         if kernel.cols and kernel.cols not in store_vars(store, kernel) and _read_by_columns(kernel, leaf):
             return  # one lane would overwrite what the row's other lanes still read
+        if kernel.attention and leaf in self.reads[i]:
+            return  # its operands are read until the end
         if any(v in self.reads[i] for v in self._held((leaf,)) if v != leaf):
             return  # it reads one of the packed leaves by itself: their buffer cannot be bound twice
         others = {k for v in self._held((leaf,)) for k in self.readers.get(v, ())} - {i}

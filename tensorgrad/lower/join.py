@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from tensorgrad.graph import Value
 from tensorgrad.lower.expr import Expr, rebuild, reductions
@@ -32,6 +33,8 @@ def join(producer: Kernel, consumer: Kernel, reads: dict[Value, set[Index]]) -> 
             inverses[store.value] = inverse
     if producer.matmul:
         return _into_matmul(producer, consumer, shared, inverses)
+    if producer.attention:
+        return _moved_result(producer, consumer, shared)
     return _into_rows(producer, consumer, shared, inverses)
 
 
@@ -51,6 +54,22 @@ def _into_matmul(
     stored = {s.value: s for s in producer.stores}
     element = at(inverse[consumer.rows], stored[value].index)  # the consumer's element, in b, m and n
     return _merge(producer, consumer, element, shared, inverses, dict.fromkeys(producer.vars))
+
+
+def _moved_result(producer: Kernel, consumer: Kernel, shared: dict[Value, set[Index]]) -> Kernel | None:
+    """A map that only moves an attention's result says where that is stored."""
+    (value, places), *more = shared.items()
+    store = next(s for s in producer.stores if s.value == value)
+    size = math.prod(v.size for v in store_vars(store, producer))
+    moves = all(s.expr.op == "load" and s.expr.data[0] == value for s in consumer.stores)
+    if consumer.kind != "map" or not moves or more or len(places) != 1 or consumer.size != size:
+        return None
+    inverse = invert(next(iter(places)), size, (consumer.rows,))
+    if inverse is None:
+        return None
+    element = at(inverse[consumer.rows], store.index)
+    moved = [Store(s.value, _through(s.index, consumer.rows, element), store.expr) for s in consumer.stores]
+    return replace(producer, stores=[*producer.stores, *moved], nodes=producer.nodes | consumer.nodes)
 
 
 def _into_rows(

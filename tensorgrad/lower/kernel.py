@@ -1,10 +1,10 @@
-"""A kernel before it is text: loop variables, what it stores, and for a matmul its operands."""
+"""A kernel before it is text: loop variables, what it stores, and for a matmul or an attention its operands."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from tensorgrad.dtypes import DType
 from tensorgrad.graph import Value
@@ -42,6 +42,55 @@ class Matmul:
         return self.a if axis == self.m else self.b
 
 
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """One pass over the scores of all queries and keys, block by block.
+
+    With `score(b, i, j) = sum over e of q(b, i, e) * k(b, j, e) * scale + bias(b, i, j)`, its softmax over j `p`
+    and `d(b, i, j) = p * (sum over f of g(b, i, f) * v(b, j, f) - delta(b, i))`, the results are
+
+    - `out`: sum over j of p * v, and each query's log-sum-exp of the scores;
+    - `dq`: scale * sum over j of d * k;
+    - `dkv`: scale * sum over i of d * q, and sum over i of p * g.
+
+    Attributes:
+        part: which of these.
+        node: the graph's node.
+        batch, i, j, e, f: queries, keys, and the sizes of a head in q and k and in v.
+        g, lse, delta: the output's gradient, each query's log-sum-exp and sum of output times gradient; None in `out`.
+        causal: scores of j > i do not count.
+    """
+
+    part: Literal["out", "dq", "dkv"]
+    node: int
+    batch: Var
+    i: Var
+    j: Var
+    e: Var
+    f: Var
+    q: Expr
+    k: Expr
+    v: Expr
+    bias: Expr | None
+    g: Expr | None
+    lse: Expr | None
+    delta: Expr | None
+    scale: float
+    causal: bool
+
+    @property
+    def operands(self) -> tuple[Expr, ...]:
+        found = (self.q, self.k, self.v, self.bias, self.g, self.lse, self.delta)
+        return tuple(e for e in found if e is not None)
+
+    def space(self, result: int) -> tuple[Var, ...]:
+        """The variables of a result of the node."""
+        b, i, j, e, f = self.batch, self.i, self.j, self.e, self.f
+        if self.part == "out":
+            return ((b, i, f), (b, i))[result]
+        return ((b, i, e), (b, j, e), (b, j, f))[result]
+
+
 class Joined(NamedTuple):
     """Why two kernels became one.
 
@@ -67,6 +116,7 @@ class Kernel:
         nodes: the graph nodes that it computes.
         inplace: stored value -> the state whose buffer it overwrites.
         joined: how it grew from kernels of one store each, first join first.
+        attention: the pass over scores whose results the stores hold; its variables replace rows and cols.
     """
 
     rows: Var
@@ -76,18 +126,23 @@ class Kernel:
     nodes: set[int] = field(default_factory=set)
     inplace: dict[Value, Value] = field(default_factory=dict)
     joined: tuple[Joined, ...] = ()
+    attention: Attention | None = None
 
     @property
     def kind(self) -> str:
-        """The template that it uses: `matmul`, `row` or `map`."""
+        """The template that it uses: `matmul`, `attention`, `row` or `map`."""
         if self.matmul:
             return "matmul"
+        if self.attention:
+            return "attention"
         return "row" if self.cols or any(reductions(s.expr) for s in self.stores) else "map"
 
     @property
     def vars(self) -> tuple[Var, ...]:
         if self.matmul:
             return self.matmul.batch, self.matmul.m, self.matmul.n
+        if self.attention:
+            return self.attention.batch, self.attention.i, self.attention.j
         return (self.rows, self.cols) if self.cols else (self.rows,)
 
     @property
@@ -102,6 +157,8 @@ class Kernel:
         yield from (s.expr for s in self.stores)
         if self.matmul:
             yield from (self.matmul.a, self.matmul.b)
+        if self.attention:
+            yield from self.attention.operands
 
     def loads(self) -> dict[Value, set[Index]]:
         """Stored value -> the indices at which the kernel reads it."""
@@ -120,10 +177,18 @@ def store_vars(store: Store, kernel: Kernel) -> tuple[Var, ...]:
     """The variables over which a store runs: without `cols` where it is one element a row."""
     if kernel.matmul and store.expr.op == "total":
         return kernel.matmul.batch, store.expr.data
+    if kernel.attention:
+        return kernel.attention.space(result_of(store))
     if kernel.matmul or kernel.cols is None:
         return kernel.vars
     uses = store.index.terms
     return kernel.vars if any(isinstance(a, Digit) and a.var == kernel.cols for a, _ in uses) else (kernel.rows,)
+
+
+def result_of(store: Store) -> int:
+    """Which result of an attention a store holds."""
+    assert store.expr.op == "acc"
+    return store.expr.data.result
 
 
 def invert(index: Index, total: int, variables: Iterable[Var]) -> dict[Var, Index] | None:

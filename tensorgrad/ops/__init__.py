@@ -2,6 +2,9 @@
 
 import sys
 
+from tensorgrad.ops.attention import (
+    scaled_dot_product_attention,
+)
 from tensorgrad.ops.batch_norm import (
     batch_norm,
 )
@@ -243,6 +246,7 @@ __all__ = [
     "right_shift",
     "round",
     "rsqrt",
+    "scaled_dot_product_attention",
     "scatter_add",
     "sigmoid",
     "sign",

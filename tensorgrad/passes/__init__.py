@@ -4,22 +4,27 @@ from tensorgrad.device.base import Limits
 from tensorgrad.graph import Graph
 from tensorgrad.passes.cse import cse
 from tensorgrad.passes.dce import dce
+from tensorgrad.passes.expand import expand
 from tensorgrad.passes.partials import defer
 from tensorgrad.passes.simplify import simplify
 from tensorgrad.passes.split import split
 from tensorgrad.passes.transpose import transpose
 
-__all__ = ["cse", "dce", "defer", "optimize", "simplify", "split", "transpose"]
+__all__ = ["cse", "dce", "defer", "expand", "optimize", "simplify", "split", "transpose"]
 
 
 def optimize(graph: Graph, limits: Limits | None = None) -> Graph:
     """All passes, in the order that leaves least to do.
 
     Args:
-        limits: of the device. Unless it is a CPU, long sums and matmuls of small results are cut into partial ones.
+        limits: of the device. A GPU gets long sums and matmuls of small results cut into partial ones; None
+            leaves out what depends on the device.
     """
-    graph = cse(simplify(graph))
-    if limits is None or limits.software:
+    if limits is None:
+        return dce(cse(simplify(graph)))
+    # a CPU has few cores, and multiplies whole matrices faster than blocks
+    graph = cse(simplify(expand(graph, everything=limits.software)))
+    if limits.software:
         return dce(graph)
     graph = simplify(split(simplify(transpose(graph)), limits))
     return dce(simplify(defer(graph)))

@@ -8,7 +8,7 @@ from typing import Any
 from tensorgrad.graph import Graph, Node, TensorType, Value
 from tensorgrad.primitive import REGISTRY
 
-Rule = Callable[[Graph, Node], Value | None]
+Rule = Callable[[Graph, Node], Value | tuple[Value, ...] | None]
 
 
 def rewrite(graph: Graph, rule: Rule, keep: set[int] | None = None) -> Graph:
@@ -16,7 +16,8 @@ def rewrite(graph: Graph, rule: Rule, keep: set[int] | None = None) -> Graph:
 
     Args:
         rule: gets the new graph and the node with its inputs already mapped there; returns the value
-            of the new graph that stands for the node's only result, or None to copy the node.
+            of the new graph that stands for the node's only result, a tuple of those for all its results, or
+            None to copy the node.
         keep: ids of the nodes to visit; others are left out. All by default.
     """
     new = Graph(slots=dict(graph.slots))
@@ -32,8 +33,10 @@ def rewrite(graph: Graph, rule: Rule, keep: set[int] | None = None) -> Graph:
             new.nodes.append(moved)
             for i in range(len(node.types)):
                 values[Value(node.id, i)] = Value(place, i)
-        else:
+        elif isinstance(found, Value):
             values[Value(node.id)] = found
+        else:
+            values.update(zip(node.values, found, strict=True))
     new.outputs = [values[v] for v in graph.outputs]
     new.leaves = {name: values[v] for name, v in graph.leaves.items()}
     new.updates = {values[leaf]: values[v] for leaf, v in graph.updates.items()}

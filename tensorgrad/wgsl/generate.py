@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from tensorgrad.device.base import Limits
 from tensorgrad.graph import Value
+from tensorgrad.lower.compose import TEMPLATES
 from tensorgrad.lower.kernel import Kernel
 from tensorgrad.lower.lowering import Lowered
 from tensorgrad.plan import Binding, KernelSpec
-from tensorgrad.wgsl import matmul
+from tensorgrad.wgsl import attention, matmul
 from tensorgrad.wgsl.module import Buffers
 from tensorgrad.wgsl.rows import map_kernel, row_kernel
 from tensorgrad.wgsl.signature import signature
@@ -31,8 +32,8 @@ def _spec(lowered: Lowered, kernel: Kernel, limits: Limits, written: dict[Hashab
     name = label(lowered, kernel)
     index = max(kernel.nodes, default=-1)
     where = lowered.memory.where
-    if kernel.matmul:
-        source = matmul.generate(kernel, limits)
+    if kernel.matmul or kernel.attention:
+        source = (matmul if kernel.matmul else attention).generate(kernel, limits)
         bindings = tuple(Binding(where[value], write) for value, write in source.bindings)
         return KernelSpec(
             f"{source.name} {name}".rstrip(), index, source.wgsl, bindings, source.threads, source.workgroup_size
@@ -67,5 +68,5 @@ def _buffers(lowered: Lowered, kernel: Kernel) -> Buffers:
 def label(lowered: Lowered, kernel: Kernel) -> str:
     """What a kernel computes, in a few words: its first operations."""
     nodes = [lowered.graph.nodes[i] for i in sorted(kernel.nodes)]
-    ops = list(dict.fromkeys(n.op for n in nodes if n.op != "matmul"))
+    ops = list(dict.fromkeys(n.op for n in nodes if n.op not in TEMPLATES))
     return "+".join(ops[:4]) + ("+..." if len(ops) > 4 else "")

@@ -10,12 +10,10 @@ operands' next blocks are read while the present ones are multiplied. How operan
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import replace
-from typing import NamedTuple
 
 from tensorgrad.device.base import Limits
-from tensorgrad.dtypes import bool_, f16
 from tensorgrad.graph import Value
 from tensorgrad.lower.expr import load
 from tensorgrad.lower.index import Var
@@ -29,27 +27,8 @@ from tensorgrad.wgsl.matmul_load import Loading, Side, loading
 from tensorgrad.wgsl.matmul_store import Layout, epilogue, lay_out
 from tensorgrad.wgsl.matmul_tiled import multiply, reduce, row_of, storage, sums
 from tensorgrad.wgsl.matmul_tiles import Tile, choose
+from tensorgrad.wgsl.shader import Place, Shader, Source, indent
 from tensorgrad.wgsl.signature import signature
-
-Place = Callable[[Value], Value]
-
-
-class Source(NamedTuple):
-    """A matmul kernel in WGSL.
-
-    Attributes:
-        name: the variant, `matmul 128x64x16 nt`.
-        wgsl: the text, entry point `main`.
-        threads: invocations in all.
-        workgroup_size: of one workgroup.
-        bindings: (value whose buffer it is, whether it is written) in the order of `@binding(i)`.
-    """
-
-    name: str
-    wgsl: str
-    threads: int
-    workgroup_size: int
-    bindings: tuple[tuple[Value, bool], ...]
 
 
 def transposition(inner: Matmul) -> str:
@@ -130,37 +109,20 @@ def _write(kernel: Kernel, place: Place, tile: Tile, padded: bool, values: tuple
     )
 
 
-class _Writer:
+class _Writer(Shader):
     """The text of one shader while it is put together."""
 
     def __init__(self, kernel: Kernel, inner: Matmul, place: Place, tile: Tile, padded: bool, layout: Layout) -> None:
-        self.kernel, self.inner, self.place, self.tile, self.layout = kernel, inner, place, tile, layout
-        self.names = {b.key: f"buf{i}" for i, b in enumerate(layout.buffers)}
-        self.padded = padded
+        super().__init__(place, layout)
+        self.kernel, self.inner, self.tile, self.padded = kernel, inner, tile, padded
         self.total = total_of(kernel)
         if self.total:
             self.kernel = replace(kernel, stores=[s for s in kernel.stores if s is not self.total])
-        self.functions: dict[str, str] = {}
 
     def shader(self) -> str:
         finish = self._finish() + self._finish_total()
         main = self._tiled() if self.tile.k else self._direct()
-        half = any(b.dtype is f16 for b in self.layout.buffers)
-        lines = ["enable f16;"] if half else []
-        for i, b in enumerate(self.layout.buffers):
-            scalar = "u32" if b.dtype is bool_ else b.dtype.name
-            access = "read_write" if b.write else "read"
-            element = f"vec4<{scalar}>" if b.width == 4 else scalar
-            lines.append(f"@group(0) @binding({i}) var<storage, {access}> {self.names[b.key]}: array<{element}>;")
-        return "\n".join([*lines, *self.functions.values(), finish, main, ""])
-
-    def access(self, value: Value, index: str) -> str:
-        """A stored value's element."""
-        key = self.place(value)
-        name = self.names[key]
-        if self.layout[key].width == 1:
-            return f"{name}[{index}]"
-        return f"{name}[({index}) / 4u][({index}) % 4u]"
+        return self.module(finish, main)
 
     def _finish(self) -> str:
         """The function that turns sums into results."""
@@ -194,52 +156,21 @@ class _Writer:
             letter, e, access, inner.batch, axis, inner.k, extent, tile.k, tile.threads, self.padded, vectors, not left
         )
 
-    def _element(self, side: Side) -> Callable[[str, str, str], str]:
-        """A function for an operand that is no plain load, declared on first use."""
-        name = f"{side.letter}_at"
-
-        def code(b: str, row: str, k: str) -> str:
-            if name not in self.functions:
-                body = Body(self.access, self.functions, "g")
-                for var, text in ((side.batch, "vb"), (side.axis, "row"), (side.k, "k")):
-                    body.bind(var, text)
-                result = body.value(side.expr)
-                self.functions[name] = (
-                    f"fn {name}(vb: u32, row: u32, k: u32) -> f32 {{\n{body.text()}\n  return f32({result});\n}}"
-                )
-            return f"{name}({b}, {row}, {k})"
-
-        return code
-
-    def _read(self, side: Side) -> Callable[[str], str]:
-        """Code of a plain load, in f32."""
-
-        def code(address: str) -> str:
-            access = side.access
-            assert access
-            if side.mode != "single":
-                text = f"{self.names[self.place(access.value)]}[{address}]"
-                return text if access.dtype is not f16 else f"vec4<f32>({text})"
-            text = self.access(access.value, address)
-            return text if access.dtype is not f16 else f"f32({text})"
-
-        return code
-
     def _tiled(self) -> str:
         tile, steps = self.tile, self.inner.k.size
         a, b = self._side("a"), self._side("b")
         lines = [*self._where(), *(f"var {name} = vec4<f32>();" for name in sums(tile))]
         if steps:
-            left = loading(a, self._read(a), self._element(a))
-            right = loading(b, self._read(b), self._element(b))
+            left = loading(a, self.read(a), self.element(a, "a_at"))
+            right = loading(b, self.read(b), self.element(b, "b_at"))
             fetch, put = left.fetch + right.fetch, left.put + right.put
             counted, after = self._operand_sum((a, left), (b, right))
             put += counted
             lines += [*left.setup, *right.setup, "var k0 = 0u;", *fetch]
             loop = [*put, "workgroupBarrier();", f"k0 += {tile.k}u;"]
-            loop += [f"if (k0 < {steps}u) {{", *_indent(fetch), "}"]
+            loop += [f"if (k0 < {steps}u) {{", *indent(fetch), "}"]
             loop += [*multiply(tile), f"if (k0 >= {steps}u) {{ break; }}", "workgroupBarrier();"]
-            lines += ["loop {", *_indent(loop), "}", *after]
+            lines += ["loop {", *indent(loop), "}", *after]
         lines += reduce(tile) if tile.slices > 1 else []
         across = tile.n // tile.tn
         for i in range(tile.tm):
@@ -248,7 +179,7 @@ class _Writer:
                 block += self._finish_four(f"m{i}", f"b0 / 4u + tx + {j * across}u", f"c{i}_{j}")
             lines.append(f"let m{i} = a0 + {row_of(tile, i)};")
             guard = self.inner.m.size % tile.m
-            lines += [f"if (m{i} < {self.inner.m.size}u) {{", *_indent(block), "}"] if guard else block
+            lines += [f"if (m{i} < {self.inner.m.size}u) {{", *indent(block), "}"] if guard else block
         return self._main(storage(tile, (a, b)) if steps else "", lines)
 
     def _operand_sum(self, *sides: tuple[Side, Loading]) -> tuple[list[str], list[str]]:
@@ -269,10 +200,10 @@ class _Writer:
         size = side.axis.size
         store = ["var total = 0.0f;", f"for (var kk = 0u; kk < {side.steps}u; kk++) {{"]
         store += [f"  total += tile_{x}[kk][e / 4u][e % 4u];", "}", f"finish_total(vb, {x}0 + e, total);"]
-        guard = [f"if ({x}0 + e < {size}u) {{", *_indent(store), "}"] if size % side.extent else store
+        guard = [f"if ({x}0 + e < {size}u) {{", *indent(store), "}"] if size % side.extent else store
         after = ["workgroupBarrier();", *put, "workgroupBarrier();"]
-        after += [f"for (var e = lid; e < {side.extent}u; e += {side.threads}u) {{", *_indent(guard), "}"]
-        after = [f"if ({other}0 == 0u) {{", *_indent(after), "}"]
+        after += [f"for (var e = lid; e < {side.extent}u; e += {side.threads}u) {{", *indent(guard), "}"]
+        after = [f"if ({other}0 == 0u) {{", *indent(after), "}"]
         return [f"{total} += {name};" for name, total in mine.items()], after
 
     def _direct(self) -> str:
@@ -281,18 +212,20 @@ class _Writer:
         sides = ((self._side("a"), tile.tm), (self._side("b"), tile.tn)) if depth else ()
         lines = [*self._where(), f"let afirst = a0 + ty * {tile.tm}u;", f"let bfirst = b0 + tx * {tile.tn}u;"]
         lines.append(f"var sums: array<vec4<f32>, {tile.tm * tile.tn // 4}>;")
-        texts = [operand(side, count, self._read(side), self._element(side)) for side, count in sides]
+        texts = [
+            operand(side, count, self.read(side), self.element(side, f"{side.letter}_at")) for side, count in sides
+        ]
         for setup, _, _ in texts:
             lines += setup
         whole = depth - depth % 4
         if whole:
             rows, columns = (fours for _, fours, _ in texts)
             body = [*rows, *products(tile.tm, tile.tn, columns, True)]
-            lines += [f"for (var k = 0u; k < {whole}u; k += 4u) {{", *_indent(body), "}"]
+            lines += [f"for (var k = 0u; k < {whole}u; k += 4u) {{", *indent(body), "}"]
         if depth > whole:
             rows, columns = (singles for _, _, singles in texts)
             body = [*rows, *products(tile.tm, tile.tn, columns, False)]
-            lines += [f"for (var k = {whole}u; k < {depth}u; k++) {{", *_indent(body), "}"]
+            lines += [f"for (var k = {whole}u; k < {depth}u; k++) {{", *indent(body), "}"]
         results = [
             "let row = afirst + i;",
             "let column = bfirst / 4u + j;",
@@ -300,16 +233,16 @@ class _Writer:
         ]
         finish = self._finish_four("row", "column", "four")
         guard = inner.m.size % tile.m
-        results += [f"if (row < {inner.m.size}u) {{", *_indent(finish), "}"] if guard else finish
-        loop = [f"for (var j = 0u; j < {tile.tn // 4}u; j++) {{", *_indent(results), "}"]
-        lines += [f"for (var i = 0u; i < {tile.tm}u; i++) {{", *_indent(loop), "}"]
+        results += [f"if (row < {inner.m.size}u) {{", *indent(finish), "}"] if guard else finish
+        loop = [f"for (var j = 0u; j < {tile.tn // 4}u; j++) {{", *indent(results), "}"]
+        lines += [f"for (var i = 0u; i < {tile.tm}u; i++) {{", *indent(loop), "}"]
         return self._main("", lines)
 
     def _main(self, storage: str, lines: list[str]) -> str:
         return (
             f"{storage}\n@compute @workgroup_size({self.tile.threads})\n"
             "fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lid: u32) {\n"
-            + "\n".join(_indent(lines))
+            + "\n".join(indent(lines))
             + "\n}"
         )
 
@@ -355,7 +288,3 @@ class _Writer:
 
 STRIPE = 8
 """Rows of blocks in a stripe."""
-
-
-def _indent(lines: list[str]) -> list[str]:
-    return [f"  {line}" for line in lines]

@@ -12,7 +12,7 @@ from typing import TypeVar
 from tensorgrad.graph import Value
 from tensorgrad.lower.expr import Expr, walk
 from tensorgrad.lower.index import Digit, Dynamic, Index, dynamics
-from tensorgrad.lower.kernel import Kernel
+from tensorgrad.lower.kernel import Kernel, result_of
 
 Place = TypeVar("Place", bound=Hashable)
 
@@ -66,6 +66,12 @@ def signature(kernel: Kernel, place: Callable[[Value], Place]) -> tuple[Hashable
     head: Hashable = None
     if inner:
         head = inner.batch, inner.m, inner.n, inner.k, inner.dtype.name, write(inner.a), write(inner.b)
+    scores = kernel.attention
+    if scores:
+        operands = (scores.q, scores.k, scores.v, scores.bias, scores.g, scores.lse, scores.delta)
+        wrote = tuple(None if e is None else write(e) for e in operands)
+        sizes = scores.batch, scores.i, scores.j, scores.e, scores.f
+        head = scores.part, sizes, scores.scale, scores.causal, wrote, tuple(result_of(s) for s in kernel.stores)
     stores = []
     for s in kernel.stores:
         for e in dynamics(s.index):

@@ -242,4 +242,37 @@ IMAGES = [
     ),
 ]
 
-ROWS = [*UNARY, *BINARY, *REDUCTIONS, *COMPOSITES, *MATMULS, *VIEWS, *INDEXING, *IMAGES]
+SDPA = "scaled_dot_product_attention"
+QKV = {"q": normal(2, 3, 5, 4), "k": normal(2, 3, 7, 4, seed=1), "v": normal(2, 3, 7, 8, seed=2)}
+SEEN = normal(5, 7, seed=3) < 0.5
+SEEN[2] = False
+BIAS = np.where(normal(2, 1, 1, 7, seed=4) < 1, normal(2, 1, 1, 7, seed=5), -INF).astype(np.float32)
+NONE_SEEN = np.where(SEEN, 0.5, -INF).astype(np.float32)
+SPOILT = normal(2, 3, 5, 4)
+SPOILT[0, 0, 1, 2], SPOILT[1, 1, 3, 0] = NAN, INF
+KEYLESS = {"q": normal(2, 3, 4), "k": np.zeros((2, 0, 4), np.float32), "v": np.zeros((2, 0, 8), np.float32)}
+SHARED = {"q": normal(2, 4, 5, 4), "k": normal(2, 2, 7, 4, seed=1), "v": normal(2, 2, 7, 8, seed=2)}
+ATTENTION = [
+    Row("attention", f"{SDPA}(q, k, v)", QKV),
+    Row("attention two axes", f"{SDPA}(q, k, v)", {n: x[0, 0] for n, x in QKV.items()}),
+    Row("attention causal", f"{SDPA}(q, k, v, is_causal=True)", QKV),
+    Row("attention causal few keys", f"{SDPA}(k, q, q, is_causal=True)", {"q": QKV["q"], "k": QKV["k"]}),
+    Row("attention scale", f"{SDPA}(q, k, v, scale=0.3)", QKV),
+    Row("attention bool mask", f"{SDPA}(q, k, v, m)", {**QKV, "m": SEEN}),
+    Row("attention float mask", f"{SDPA}(q, k, v, m)", {**QKV, "m": BIAS}),
+    Row("attention row of -inf", f"{SDPA}(q, k, v, m)", {**QKV, "m": NONE_SEEN}, grad=False),
+    Row("attention shared heads", f"{SDPA}(q, k, v, enable_gqa=True)", SHARED),
+    Row("attention broadcast", f"{SDPA}(q, k, v)", {"q": QKV["q"], "k": QKV["k"][0], "v": QKV["v"][:, :1]}),
+    Row("attention odd head", f"{SDPA}(q, k, v)", {n: x[..., :3] for n, x in QKV.items()}),
+    Row("attention no keys", f"{SDPA}(q, k, v)", KEYLESS, grad=False),
+    # numbers of few bits: no score is rounded (in the gradient, large terms cancel)
+    Row(
+        "attention large scores",
+        f"{SDPA}(q, k, v)",
+        {**QKV, "q": np.round(QKV["q"]) * np.float32(64), "k": np.round(QKV["k"] * 4) / np.float32(4)},
+        grad=False,
+    ),
+    Row("attention nan and inf", f"{SDPA}(q, k, v)", {**QKV, "q": SPOILT}, grad=False),
+]
+
+ROWS = [*ATTENTION, *UNARY, *BINARY, *REDUCTIONS, *COMPOSITES, *MATMULS, *VIEWS, *INDEXING, *IMAGES]

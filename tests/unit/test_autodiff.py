@@ -83,6 +83,12 @@ CASES = [
     Case("matmul", lambda a, b: a @ b, (normal(2, 1, 3, 4), normal(3, 4, 2))),
     Case("matmul", lambda a, b: a @ b, (normal(4), normal(4, seed=1))),
     Case("matmul", lambda a: a @ a.T, (X,)),
+    Case("attention", ops.scaled_dot_product_attention, tuple(normal(2, 3, 4, seed=n) for n in range(3))),
+    Case(
+        "attention_vjp",
+        lambda a, b, c: append_grad(ops.sum(ops.sin(ops.scaled_dot_product_attention(a, b, c))), [b])[0],
+        (normal(3, 4), normal(5, 4), normal(5, 4, seed=1)),
+    ),
     # what is made of primitives, where the pieces could fit badly
     Case("custom_grad", lambda a: ops.softmax(a), (X,)),
     Case("custom_grad", lambda a: ops.log_softmax(a, 0), (X,)),

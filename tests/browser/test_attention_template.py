@@ -1,0 +1,121 @@
+"""Every variant of the attention kernels on WebGPU against their formulas, at sizes that no block fits.
+
+Results are poisoned before the kernel, and so are elements behind them: a kernel that leaves one out or writes
+beside its result gives a wrong number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pytest
+
+from attention_cases import Case, Sizes, make
+from tensorgrad.device.base import Bound, Dispatch, Recording, Slice
+from tensorgrad.plan import KernelSpec
+from tensorgrad.wgsl.attention import generate
+from tensorgrad.wgsl.attention_tiles import TILES, fits
+from tensorgrad.wgsl.matmul_tiles import Tile
+
+pytestmark = pytest.mark.webgpu(timeout=400)
+
+SMALL = Tile(8, 8, 4, 4, 4)
+"""Large blocks take SwiftShader long: what all of them share is tested with a small one."""
+
+
+async def verify(kernels: Iterable[tuple[Case, Tile | None]], tolerance: float = 3e-5) -> list[str]:
+    """Runs kernels as one program and compares every buffer that they write; returns the variants' names."""
+    from tensorgrad.device.webgpu import request_device
+
+    device = await request_device()
+    todo = [(case, generate(case.kernel, device.limits, tile=tile)) for case, tile in kernels]
+    dispatches, written = [], []
+    for case, source in todo:
+        poisoned = {v: np.full(a.size + 4, np.nan, np.float32) for v, a in case.expected.items()}
+        arrays = [np.ascontiguousarray((poisoned | case.arrays)[key]) for key, _ in source.bindings]
+        arrays = [a.astype(np.uint32) if a.dtype == bool else a for a in arrays]
+        handles = await device.alloc([(case.name, -(-a.nbytes // 16) * 16) for a in arrays])
+        slices = [Slice(handle, 0, a.nbytes) for handle, a in zip(handles, arrays, strict=True)]
+        for target, array in zip(slices, arrays, strict=True):
+            device.write(target, array.view(np.uint8))
+        spec = KernelSpec(source.name, 0, source.wgsl, (), source.threads, source.workgroup_size)
+        whole = [Slice(s.buffer, 0, -(-s.nbytes // 16) * 16) for s in slices]
+        bound = tuple(Bound(s, write) for s, (_, write) in zip(whole, source.bindings, strict=True))
+        dispatches.append(Dispatch(f"{source.name}: {case.name}", source.wgsl, bound, spec.workgroups))
+        written += [(case, source, key, s) for s, (key, write) in zip(slices, source.bindings, strict=True) if write]
+    program = await device.compile(Recording("attention", 0, (), tuple(dispatches)))
+    results = await program.run(tuple(s for *_, s in written))
+    for (case, source, key, _), data in zip(written, results, strict=True):
+        got, want = data.view(np.float32), case.expected[key]
+        label = f"{source.name}, {case.name}, result {key.result}"
+        assert np.isnan(got[want.size :]).all(), label
+        # f32 sums of at most 200 products in another order, relative to the largest
+        scale = float(np.abs(want[np.isfinite(want)]).max(initial=1.0))
+        np.testing.assert_allclose(got[: want.size], want, tolerance, tolerance * scale, err_msg=label)
+    device.close()
+    return [source.name for _, source in todo]
+
+
+def with_tile(cases: Sequence[Case], tile: Tile) -> list[tuple[Case, Tile | None]]:
+    return [(case, tile) for case in cases]
+
+
+@pytest.mark.parametrize("length", [1, 5, 63, 64, 65, 200])
+async def test_odd_lengths(length: int) -> None:
+    causal = length % 2 == 0 or length == 65
+    await verify(with_tile(make(Sizes(1, 2, length, length, 8, 8), "split", causal=causal), SMALL))
+
+
+@pytest.mark.parametrize("size", [4, 12, 20, 32, 64, 100, 128])
+async def test_head_sizes(size: int) -> None:
+    other = {12: 4, 20: 36, 64: 32}.get(size, size)
+    names = await verify(with_tile(make(Sizes(1, 1, 19, 21, size, other), "split"), SMALL))
+    assert sorted(name.split()[1] for name in names) == ["dkv", "dq", "out"]
+
+
+@pytest.mark.parametrize("tile", TILES, ids=str)
+async def test_every_tile(tile: Tile) -> None:
+    causal = TILES.index(tile) % 2 == 1
+    cases = make(Sizes(1, 2, 70, 67, 20, 24), "split", causal=causal)
+    from tensorgrad.device.webgpu import request_device
+
+    device = await request_device()
+    limits = device.limits
+    device.close()
+    todo = [c for c in cases if c.kernel.attention and fits(tile, c.kernel.attention, limits)]
+    assert todo, "a tile that nothing can test"
+    await verify(with_tile(todo, tile))
+
+
+@pytest.mark.parametrize("layout", ["heads", "split", "turned", "packed", "loose", "computed"])
+async def test_operands_in_place(layout: str) -> None:
+    keys = 20 if layout == "packed" else 24
+    await verify(with_tile(make(Sizes(2, 3, 20, keys, 12, 12), layout), SMALL))
+
+
+@pytest.mark.parametrize("mask", ["bools", "scores", "keys", "heads"])
+async def test_masks(mask: str) -> None:
+    await verify(with_tile(make(Sizes(2, 2, 18, 35, 8, 8), "split", mask), SMALL))
+
+
+@pytest.mark.parametrize(("length", "keys"), [(7, 40), (40, 7), (1, 33), (33, 1)])
+async def test_causal_with_other_lengths(length: int, keys: int) -> None:
+    await verify(with_tile(make(Sizes(1, 2, length, keys, 8, 4), "split", causal=True), SMALL))
+
+
+async def test_large_scores_stay_finite() -> None:
+    cases = make(Sizes(1, 2, 20, 20, 8, 8), "split", magnitude=30.0)
+    # the scores are as large as 3e4, and so are their roundings
+    await verify(with_tile(cases, SMALL), 2e-2)
+
+
+async def test_nan_and_infinity_spoil_their_rows_and_no_others() -> None:
+    cases = make(Sizes(2, 2, 20, 24, 8, 8), "split", spoilt=True)
+    spoilt = np.isnan(cases[0].expected[cases[0].kernel.writes[0]]).mean()
+    assert spoilt == 2 / 80, "one row of two heads"
+    await verify(with_tile(cases, SMALL))
+
+
+async def test_more_blocks_than_one_dimension_has() -> None:
+    await verify(with_tile(make(Sizes(1, 66_000, 1, 2, 4, 4), "split"), SMALL))
