@@ -21,7 +21,7 @@ await workloads.session(WORK, OPTIONS)`);
     initMs: ready - started,
     note: session.note,
     awaitUnread: true,
-    step: (i, batch, read) => session.step(i, read),
+    step: (i, batch, read) => new Promise((resolve, reject) => session.step(i, read, resolve, reject)),
     profile: session.profile,
   };
 }

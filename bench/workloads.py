@@ -89,15 +89,21 @@ class Session:
     """A workload ready to step, called from JavaScript."""
 
     def __init__(
-        self, step: Callable[..., Any], note: dict[str, Any], profile: Callable[[], Any] | None = None
+        self, step: Callable[..., Any], note: dict[str, Any], profile: Callable[[], Any] | None = None, **held: Any
     ) -> None:
-        self._step, self.profile = step, profile
+        self._step, self.profile, self.held = step, profile, held
         self.note = json.dumps(note)
 
-    def step(self, i: int, read: bool) -> Any:
-        """Starts a step at once; what it still waits for is a task, which JavaScript can await."""
-        task = asyncio.Task(self._step(i, read), loop=asyncio.get_running_loop(), eager_start=True)
-        return task.result() if task.done() else task
+    def step(self, i: int, read: bool, resolve: Callable[..., Any], reject: Callable[[str], Any]) -> None:
+        """Starts a step at once, and settles a JavaScript promise without a turn of the event loop."""
+
+        async def run() -> None:
+            try:
+                resolve(await self._step(i, read))
+            except BaseException as error:
+                reject(repr(error))
+
+        asyncio.Task(run(), loop=asyncio.get_running_loop(), eager_start=True)
 
 
 async def session(work: Any, options: Any) -> Session:
@@ -142,7 +148,7 @@ async def session(work: Any, options: Any) -> Session:
         times = await train.built.executor.profile(inputs)
         return json.dumps([(t.name, round(t.nanoseconds / 1e3, 1)) for t in times])
 
-    return Session(step, note, profile)
+    return Session(step, note, profile, train=train, batches=batches)
 
 
 async def _chain(work: Any, device: str) -> Session:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tensorgrad.callsite import call_site
-from tensorgrad.debug import report, stage
+from tensorgrad.debug import debug, report, stage
 from tensorgrad.device.base import Executor, Limits
 from tensorgrad.device.convert import from_bytes, to_bytes
 from tensorgrad.errors import InputError, NoDeviceError
@@ -103,7 +103,9 @@ class WebGPU:
         with stage("wgsl"):
             kernels = tuple(generate(lowered, self.limits))
         with stage("device"):
-            runtime = await create_runtime(lowered.memory.plan, kernels, device=self.device, store=store)
+            runtime = await create_runtime(
+                lowered.memory.plan, kernels, device=self.device, store=store, debug_groups=debug() > 0
+            )
         return report(Built(runtime, graph, lowered, kernels), self.name)
 
 
