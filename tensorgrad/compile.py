@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -10,9 +11,10 @@ import numpy as np
 
 from tensorgrad.backend import Built, open_backend
 from tensorgrad.callsite import call_site
-from tensorgrad.errors import InputError, NonFiniteError
+from tensorgrad.errors import InputError
 from tensorgrad.graph import Graph, Value
 from tensorgrad.inspect import CheckReport, Inspected, Profile
+from tensorgrad.many import ManySteps
 from tensorgrad.nn.module import Module
 from tensorgrad.nn.state import IncompatibleKeys
 from tensorgrad.optim.optimizer import LearningRate, Optimizer
@@ -115,7 +117,7 @@ async def _open_state(model: Module, state: State | None, device: Any, seed: int
     return state
 
 
-class Train(Inspected):
+class Train(ManySteps, Inspected):
     """A compiled training step. Made by `tg.compile`.
 
     Attributes:
@@ -192,15 +194,11 @@ class Train(Inspected):
                     found = await executor.run(inputs, self._names)
                 captures = {name.removeprefix(CAPTURE): found[name] for name in self._names[1:]}
                 result = StepResult(float(found["loss"]), captures)
-            finite = bool(np.isfinite(result.loss))
+            finite = math.isfinite(result.loss)
             self._made(inputs, finite)
         await self._maybe_snapshot()
-        if not finite and self._nonfinite == "raise":
-            step = self.state.counts[self._prefix] + 1
-            raise NonFiniteError(
-                f"the loss of step {step} is {result.loss}; weights, optimizer state and step count are as before it. "
-                "Look at the batch, or lower the learning rate."
-            )
+        if not finite:
+            self._check_finite(np.array([result.loss]))
         return result
 
     async def submit(self, *args: Any, **kwargs: Any) -> None:
@@ -228,15 +226,9 @@ class Train(Inspected):
     async def _prepare(self, inputs: dict[str, Any]) -> None:
         if self.state.unsure:
             await self.state.recount()
-        if "step" not in self.graph.leaves:
-            return
-        self._row[:2] = self.state.seed % 2**32, self.state.calls % 2**32
-        self.optimizer.prefix = self._prefix  # an optimizer may train on several states
-        for name, number in self.optimizer.scalars(self.state.counts[self._prefix] + 1).items():
-            slot = self.graph.slots.get(name)
-            if slot is not None:
-                self._floats[slot] = number
-        inputs["step"] = self._row
+        if "step" in self.graph.leaves:
+            self._fill(self._row, self._floats, self.state.calls, self.state.counts[self._prefix] + 1)
+            inputs["step"] = self._row
 
     def _made(self, inputs: Mapping[str, Any], finite: bool) -> None:
         """Notes a step that was made."""

@@ -153,13 +153,13 @@ class State:
                 await program.build()
 
     @contextmanager
-    def running(self, counted: bool = True) -> Iterator[None]:
-        """Around a run on the device, which counts as a call unless it was refused."""
-        self.calls += counted
+    def running(self, calls: int = 1) -> Iterator[None]:
+        """Around a run on the device, which counts as so many calls unless it was refused."""
+        self.calls += calls
         try:
             yield
         except (InputError, UnsupportedError):
-            self.calls -= counted
+            self.calls -= calls
             raise
         except BaseException:
             self.unsure = True  # the step may have been made: the device knows

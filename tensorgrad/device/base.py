@@ -240,6 +240,19 @@ class Executor(Protocol):
         """Queue one step without reading anything."""
         ...
 
+    @property
+    def at_once(self) -> int:
+        """Most steps of one `run_steps`, which no interrupt divides."""
+        ...
+
+    async def upload_batches(self, arrays: Mapping[str, np.ndarray], count: int) -> Any:
+        """Put `count` values of some inputs on the device: `batches.Batches`."""
+        ...
+
+    async def run_steps(self, batches: Any, first: int, count: int, own: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Run some steps from the batch `first` on and return their losses; `own` are inputs by step."""
+        ...
+
     async def losses(self) -> np.ndarray:
         """Losses that were not read yet, oldest first."""
         ...

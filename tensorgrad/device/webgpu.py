@@ -199,8 +199,8 @@ class WebGPUProgram:
 
     async def run_many(self, feeds: Sequence[Feed], first: int, count: int) -> np.ndarray:
         """Run `count` steps on inputs that are on the device and return the bits of their losses."""
-        await self._answer(self._js.replayMany, json.dumps(feeds), first, count)
-        return _take(self._js.fetch(4 * count)).view(np.uint32)
+        bits = await self._answer(self._js.replayMany, json.dumps(feeds), first, count)
+        return _take(self._js.fetch(4 * count)).view(np.uint32) if count > 1 else np.array([bits], np.uint32)
 
     async def run(self, reads: tuple[Slice, ...], *, with_loss: bool = False) -> list[np.ndarray]:
         """Run one step and return the bytes of some ranges."""

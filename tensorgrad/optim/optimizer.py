@@ -233,7 +233,7 @@ class Optimizer:
 
     def _hyper(self, index: int) -> dict[str, Any]:
         """The hyper-parameters of a group; 0 is that of all parameters without one."""
-        return {**self.hyper, **(self.groups[index - 1][1] if index else {})}
+        return {**self.hyper, **self.groups[index - 1][1]} if index else self.hyper
 
     def _group(self, name: str) -> int:
         for index, (which, _) in enumerate(self.groups, 1):
