@@ -147,8 +147,8 @@ class Optimizer:
         for index in range(len(self.groups) + 1):
             hyper = self._hyper(index)
             lr: LearningRate = hyper["lr"]
-            host = self.host(step, float(lr(step - 1) if callable(lr) else lr), hyper)
-            numbers.update({self._scalar_name(index, name): float(value) for name, value in host.items()})
+            for name, value in self.host(step, float(lr(step - 1) if callable(lr) else lr), hyper).items():
+                numbers[self._scalar_name(index, name)] = float(value)
         return numbers
 
     def trains(self, name: str) -> bool:
