@@ -91,7 +91,7 @@ class Session:
     def __init__(
         self, step: Callable[..., Any], note: dict[str, Any], profile: Callable[[], Any] | None = None, **held: Any
     ) -> None:
-        self._step, self.profile, self.held = step, profile, held
+        self._step, self.profile, self.held, self.many = step, profile, held, held.get("many")
         self.note = json.dumps(note)
 
     def step(self, i: int, read: bool, resolve: Callable[..., Any], reject: Callable[[str], Any]) -> None:
@@ -129,6 +129,8 @@ async def session(work: Any, options: Any) -> Session:
     ]
     start = time.perf_counter()
     train = await tg.compile(model, loss_fn, optimizer, specs, device=options["device"])
+    if options.get("group"):
+        train.built.executor._program._js.largestGroup = options["group"]
     note = {
         "compile_s": time.perf_counter() - start,
         "kernels": len(train.built.kernels),
@@ -142,13 +144,21 @@ async def session(work: Any, options: Any) -> Session:
         await train.submit(batch)
         return None
 
+    async def many(count: int) -> float:
+        """Milliseconds a step of `run_steps` on batches that are on the device already."""
+        start = time.perf_counter()
+        await train.run_steps(count, data)
+        return (time.perf_counter() - start) / count * 1e3
+
+    data = await train.upload({name: np.stack([batch[name] for batch in batches]) for name in specs})
+
     async def profile() -> str:
         inputs = train.inputs.flatten((batches[0],), {})
         await train._prepare(inputs)
         times = await train.built.executor.profile(inputs)
         return json.dumps([(t.name, round(t.nanoseconds / 1e3, 1)) for t in times])
 
-    return Session(step, note, profile, train=train, batches=batches)
+    return Session(step, note, profile, train=train, batches=batches, many=many)
 
 
 async def _chain(work: Any, device: str) -> Session:

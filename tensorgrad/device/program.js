@@ -5,7 +5,7 @@ const BUFFER = { mapRead: 0x1, copySrc: 0x4, copyDst: 0x8, storage: 0x80, queryR
 const READBACK = BUFFER.mapRead | BUFFER.copyDst;
 const COMPUTE = 0x4, MAP_READ = 0x1;
 const RING = 1024, MAX_QUERIES = 4096, OK = 0, LOST = 1, FAILED = 2, AGAIN = 3;
-const IN_FLIGHT = 3, GROUP_MS = 4, MAX_GROUP = 20, AT_ONCE = 256;
+const IN_FLIGHT = 3, GROUP_MS = 4, AT_ONCE = 256;
 
 class Lost extends Error {}
 const status = error => (error instanceof Lost ? LOST : FAILED);
@@ -21,7 +21,8 @@ class Program {
     this.turn = this.steps = 0;        // reads and steps so far
     this.unread = new Set();           // numbers of steps whose loss waits in the ring
     this.flying = [];                  // promises of groups of submissions that nobody reads
-    this.group = 1;                    // how many submissions share a promise
+    this.group = 1;                    // how many submissions share a promise, and how many may at most
+    this.largestGroup = 20;
     this.unmarked = 0;                 // submissions since the last promise
     this.finished = 0;                 // when the last promise was kept
   }
@@ -172,7 +173,7 @@ class Program {
     this.unmarked = 0;
     this.flying.push(this.engine.device.queue.onSubmittedWorkDone().catch(() => {}).then(() => {
       const now = performance.now(), pace = (now - Math.max(begun, this.finished)) / count;
-      this.group = Math.min(Math.max(Math.floor(GROUP_MS / pace), 1), MAX_GROUP);
+      this.group = Math.min(Math.max(Math.floor(GROUP_MS / pace), 1), this.largestGroup);
       this.finished = now;
       this.flying.shift();
     }));
