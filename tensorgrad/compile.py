@@ -204,6 +204,8 @@ class Train(ManySteps, Inspected):
     async def submit(self, *args: Any, **kwargs: Any) -> None:
         """Queues one training step and returns; waits only while 3 are in flight. `losses` reads them.
 
+        Short steps that take a few milliseconds together count as one of the 3.
+
         A loss that is not finite changes nothing here either, but only `losses` can tell the host: until
         then the learning rate's schedule and bias corrections are one step ahead.
         """

@@ -180,7 +180,7 @@ class Runtime:
         return {n: from_bytes(d, s.shape, s.dtype) for n, d, s in zip(names, data, specs, strict=True)}
 
     async def submit(self, inputs: Mapping[str, Any]) -> None:
-        """Queue one step and return without its loss; waits only while 3 steps are in flight."""
+        """Queue one step and return without its loss; waits only while 3 are in flight, short ones counted together."""
         async with self._turns:
             self._gather(inputs)
             await self._program.submit()

@@ -106,12 +106,13 @@ async def _write(device: Any, buffer: int, spec: BufferSpec, values: np.ndarray)
     """Several values of an input, one after the other, each padded to whole words."""
     stride, some = spec.nbytes, max(1, WRITE_AT_ONCE // spec.nbytes)
     for at in range(0, len(values), some):
+        if at:
+            await asyncio.sleep(0)
         part = values[at : at + some]
         data = to_bytes(part, spec.dtype, part.size * spec.dtype.itemsize).reshape(len(part), -1)
         if data.shape[1] < stride:
             data = np.pad(data, ((0, 0), (0, stride - data.shape[1])))
         device.write(Slice(buffer, at * stride, data.nbytes), data)
-        await asyncio.sleep(0)
 
 
 class Tables:
