@@ -27,6 +27,15 @@ map => {
 }
 """
 
+COUNT_WAKE = """
+program => {
+  let woken = 0;
+  const { wake } = program;
+  program.wake = (...answer) => { woken++; return wake(...answer); };
+  return () => { program.wake = wake; return woken; };
+}
+"""
+
 
 class Counted:
     """A JavaScript object each of whose attributes is counted when it is looked up and when it is called."""
@@ -58,8 +67,7 @@ def counted(train: tg.Train) -> Iterator[Counter[str]]:
     program._js = Counted(program._js, "program", counts)
     program._replay = Counted(program._replay, "program.replay", counts)
     program._device._engine = Counted(program._device._engine, "engine", counts)
-    tell = run_js("(program, told) => { const { wake } = program; program.wake = (...a) => (told(), wake(...a)); }")
-    tell(held[0], lambda: counts.update(["wake"]))
+    woken = run_js(COUNT_WAKE)(held[0])
     loop: Any = asyncio.get_running_loop()
     schedule = loop.call_later
 
@@ -74,6 +82,7 @@ def counted(train: tg.Train) -> Iterator[Counter[str]]:
     try:
         yield counts
     finally:
+        counts["wake"] = woken()
         counts["PyProxy"] = made()
         tracker.disable_pyproxy_allocation_tracing()
         del loop.call_later
@@ -118,7 +127,7 @@ async def test_queueing_a_step_is_one_call() -> None:
         with counted(train) as counts:
             await train.submit(batch(1))
             await train.submit(batch(2))
-        assert counts == {"call program.replay": 2, "PyProxy": 0}
+        assert counts == {"call program.replay": 2, "wake": 0, "PyProxy": 0}
         with counted(train) as counts:
             assert (await train.losses()).shape == (2,)
         assert (counts["call program.losses"], counts["wake"], counts["PyProxy"]) == (1, 1, 0)
