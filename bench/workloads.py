@@ -141,15 +141,21 @@ class Session:
     """A workload ready to step, called from JavaScript."""
 
     def __init__(
-        self, step: Callable[..., Any], note: dict[str, Any], profile: Callable[[], Any] | None = None
+        self, step: Callable[..., Any], note: dict[str, Any], profile: Callable[[], Any] | None = None, **held: Any
     ) -> None:
-        self._step, self.profile = step, profile
+        self._step, self.profile, self.held, self.many = step, profile, held, held.get("many")
         self.note = json.dumps(note)
 
-    def step(self, i: int, read: bool) -> Any:
-        """Starts a step at once; what it still waits for is a task, which JavaScript can await."""
-        task = asyncio.Task(self._step(i, read), loop=asyncio.get_running_loop(), eager_start=True)
-        return task.result() if task.done() else task
+    def step(self, i: int, read: bool, resolve: Callable[..., Any], reject: Callable[[str], Any]) -> None:
+        """Starts a step at once, and settles a JavaScript promise without a turn of the event loop."""
+
+        async def run() -> None:
+            try:
+                resolve(await self._step(i, read))
+            except BaseException as error:
+                reject(repr(error))
+
+        asyncio.Task(run(), loop=asyncio.get_running_loop(), eager_start=True)
 
 
 async def session(work: Any, options: Any) -> Session:
@@ -175,6 +181,8 @@ async def session(work: Any, options: Any) -> Session:
     ]
     start = time.perf_counter()
     train = await tg.compile(model, loss_fn, optimizer, specs, device=options["device"])
+    if options.get("group"):
+        train.built.executor._program._js.largestGroup = options["group"]
     note = {
         "compile_s": time.perf_counter() - start,
         "kernels": len(train.built.kernels),
@@ -188,13 +196,21 @@ async def session(work: Any, options: Any) -> Session:
         await train.submit(batch)
         return None
 
+    async def many(count: int) -> float:
+        """Milliseconds a step of `run_steps` on batches that are on the device already."""
+        start = time.perf_counter()
+        await train.run_steps(count, data)
+        return (time.perf_counter() - start) / count * 1e3
+
+    data = await train.upload({name: np.stack([batch[name] for batch in batches]) for name in specs})
+
     async def profile() -> str:
         inputs = train.inputs.flatten((batches[0],), {})
         await train._prepare(inputs)
         times = await train.built.executor.profile(inputs)
         return json.dumps([(t.name, round(t.nanoseconds / 1e3, 1)) for t in times])
 
-    return Session(step, note, profile)
+    return Session(step, note, profile, train=train, batches=batches, many=many)
 
 
 async def _chain(work: Any, device: str) -> Session:

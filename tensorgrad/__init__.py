@@ -4,6 +4,7 @@ from tensorgrad import cache, nn, ops, optim
 from tensorgrad.autodiff import append_grad
 from tensorgrad.compile import StepResult, Train, compile, compile_forward
 from tensorgrad.debug import debug
+from tensorgrad.device.batches import Batches
 from tensorgrad.dtypes import DType, Spec, bool_, f16, f32, i32, u32
 from tensorgrad.errors import (
     CheckError,
@@ -32,6 +33,7 @@ from tensorgrad.transform import grad, jit, value_and_grad
 __version__ = "0.1.0"
 
 __all__ = [
+    "Batches",
     "CheckError",
     "CheckpointError",
     "DType",

@@ -15,7 +15,7 @@ import numpy as np
 from tensorgrad import cache
 from tensorgrad.callsite import call_site
 from tensorgrad.compiled import Built, Compiled, Made
-from tensorgrad.debug import report, stage
+from tensorgrad.debug import debug, report, stage
 from tensorgrad.device.base import Executor, Limits
 from tensorgrad.device.convert import from_bytes, to_bytes
 from tensorgrad.errors import InputError, NoDeviceError
@@ -112,7 +112,12 @@ class WebGPU:
         saving = None if compiled.cached else asyncio.ensure_future(cache.save(compiled.key, program))
         with stage("device"):
             runtime = await create_runtime(
-                program.plan, program.kernels, device=self.device, store=store, values=values
+                program.plan,
+                program.kernels,
+                device=self.device,
+                store=store,
+                values=values,
+                debug_groups=debug() > 0,
             )
             if saving:
                 await saving

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,9 +12,10 @@ import numpy as np
 from tensorgrad.backend import open_backend
 from tensorgrad.callsite import call_site
 from tensorgrad.compiled import Built
-from tensorgrad.errors import InputError, NonFiniteError
+from tensorgrad.errors import InputError
 from tensorgrad.graph import Graph
 from tensorgrad.inspect import CheckReport, Inspected, Profile
+from tensorgrad.many import ManySteps
 from tensorgrad.nn.module import Module
 from tensorgrad.nn.state import IncompatibleKeys
 from tensorgrad.optim.optimizer import LearningRate, Optimizer
@@ -115,7 +117,7 @@ async def _open_state(model: Module, state: State | None, device: Any, seed: int
     return state
 
 
-class Train(Inspected):
+class Train(ManySteps, Inspected):
     """A compiled training step. Made by `tg.compile`.
 
     Attributes:
@@ -191,19 +193,17 @@ class Train(Inspected):
                     found = await executor.run(inputs, names)
                 captures = {name.removeprefix(CAPTURE): found[name] for name in names[1:]}
                 result = StepResult(float(found["loss"]), captures)
-            finite = bool(np.isfinite(result.loss))
+            finite = math.isfinite(result.loss)
             self._made(inputs, finite)
         await self._maybe_snapshot()
-        if not finite and self._nonfinite == "raise":
-            step = self.state.counts[self._prefix] + 1
-            raise NonFiniteError(
-                f"the loss of step {step} is {result.loss}; weights, optimizer state and step count are as before it. "
-                "Look at the batch, or lower the learning rate."
-            )
+        if not finite:
+            self._check_finite(np.array([result.loss]))
         return result
 
     async def submit(self, *args: Any, **kwargs: Any) -> None:
         """Queues one training step and returns; waits only while 3 are in flight. `losses` reads them.
+
+        Short steps that take a few milliseconds together count as one of the 3.
 
         A loss that is not finite changes nothing here either, but only `losses` can tell the host: until
         then the learning rate's schedule and bias corrections are one step ahead.
@@ -227,16 +227,9 @@ class Train(Inspected):
     async def _prepare(self, inputs: dict[str, Any]) -> None:
         if self.state.unsure:
             await self.state.recount()
-        interface = self.built.interface
-        if "step" not in interface.inputs:
-            return
-        self._row[:2] = self.state.seed % 2**32, self.state.calls % 2**32
-        self.optimizer.prefix = self._prefix  # an optimizer may train on several states
-        for name, number in self.optimizer.scalars(self.state.counts[self._prefix] + 1).items():
-            slot = interface.slots.get(name)
-            if slot is not None:
-                self._floats[slot] = number
-        inputs["step"] = self._row
+        if "step" in self.built.interface.inputs:
+            self._fill(self._row, self._floats, self.state.calls, self.state.counts[self._prefix] + 1)
+            inputs["step"] = self._row
 
     def _made(self, inputs: Mapping[str, Any], finite: bool) -> None:
         """Notes a step that was made."""

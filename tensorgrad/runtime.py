@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensorgrad.device.base import KernelTime, Limits, Program, Recording, Slice
+from tensorgrad.device.base import Feed, KernelTime, Limits, Program, Recording, Slice
+from tensorgrad.device.batches import Batches, Tables, upload_batches
 from tensorgrad.device.convert import as_array, check_names, from_bytes, to_bytes
 from tensorgrad.device.store import Placement, Store, Stored, place, record
 from tensorgrad.dtypes import DType
@@ -132,6 +133,9 @@ class Runtime:
         store: the parameters and states.
     """
 
+    at_once = 4_096
+    """Most steps of one `run_steps`."""
+
     def __init__(
         self,
         plan: BufferPlan,
@@ -150,6 +154,7 @@ class Runtime:
         self._slices = placement.slices
         self._program = program
         self._turns = Turns()
+        self._tables = Tables(device, placement.owned)
         self._slots = _slots(plan, placement.staging, program.staging)
         self._names = frozenset(plan.inputs)
         self._reads: dict[tuple[str, ...], tuple[Slice, ...]] = {}
@@ -198,10 +203,33 @@ class Runtime:
         return {n: from_bytes(d, s.shape, s.dtype) for n, d, s in zip(names, data, specs, strict=True)}
 
     async def submit(self, inputs: Mapping[str, Any]) -> None:
-        """Queue one step and return without its loss; waits only while 3 steps are in flight."""
+        """Queue one step and return without its loss; waits only while 3 are in flight, short ones counted together."""
         async with self._turns:
             self._gather(inputs)
             await self._program.submit()
+
+    async def upload_batches(self, arrays: Mapping[str, np.ndarray], count: int) -> Batches:
+        """Put `count` values of some inputs, along the arrays' first axis, on the device for `run_steps`."""
+        self._check_alive()
+        specs = {name: self.plan.buffers[self.plan.inputs[name]] for name in arrays}
+        return await upload_batches(self.device, specs, arrays, count)
+
+    async def run_steps(self, batches: Batches, first: int, count: int, own: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Run `count` steps in one call into the device and return their losses.
+
+        Args:
+            batches: the inputs' values; step i takes `first + i`, and begins anew after the last.
+            own: inputs of which each step has its own value, along the first axis.
+        """
+        dtype = self._loss_dtype()
+        async with self._turns:
+            self._check_alive()
+            where = {name: (self._slices[index], self.plan.buffers[index]) for name, index in self.plan.inputs.items()}
+            batches.check(self.device, {n: (s.shape, s.dtype) for n, (_, s) in where.items() if n not in own})
+            feeds = [Feed(where[name][0], *held.place, turn=batches.count) for name, held in batches.inputs.items()]
+            feeds += [await self._tables.feed(name, *where[name], values) for name, values in own.items()]
+            bits = await self._program.run_many(feeds, first, count)
+        return _floats(bits, dtype)
 
     async def losses(self) -> np.ndarray:
         """The losses of all steps whose loss was not returned yet, oldest first.
@@ -213,8 +241,7 @@ class Runtime:
         async with self._turns:
             self._check_alive()
             bits = await self._program.losses()
-        width = bits.astype(f"uint{8 * dtype.itemsize}") if dtype.itemsize < 4 else bits
-        return width.view(dtype.storage)
+        return _floats(bits, dtype)
 
     async def profile(self, inputs: Mapping[str, Any]) -> list[KernelTime]:
         """Run one step, which counts as any other, with each kernel timed on the GPU by itself.
@@ -351,6 +378,12 @@ def _release(program: Program, device: Any, owned: list[int], store: Store | Non
         store.destroy()
     if own_device:
         device.close()
+
+
+def _floats(bits: np.ndarray, dtype: DType) -> np.ndarray:
+    """The numbers that losses' 4 bytes each (uint32) hold."""
+    width = bits.astype(f"uint{8 * dtype.itemsize}") if dtype.itemsize < 4 else bits
+    return width.view(dtype.storage)
 
 
 _FORMATS = {"f32": "<f", "i32": "<i", "u32": "<I", "bool": "<I"}

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import secrets
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -151,18 +150,9 @@ class State:
             if (client := ref()) is not None:
                 await client.build()
 
-    @contextmanager
-    def running(self, counted: bool = True) -> Iterator[None]:
-        """Around a run on the device, which counts as a call unless it was refused."""
-        self.calls += counted
-        try:
-            yield
-        except (InputError, UnsupportedError):
-            self.calls -= counted
-            raise
-        except BaseException:
-            self.unsure = True  # the step may have been made: the device knows
-            raise
+    def running(self, calls: int = 1) -> _Running:
+        """Around a run on the device, which counts as so many calls unless it was refused."""
+        return _Running(self, calls)
 
     def row(self) -> np.ndarray:
         """A row of host numbers, with the seed in it."""
@@ -262,6 +252,24 @@ class State:
             await self.upload(start)
             self.calls = 0
             await self.recount()
+
+
+class _Running:
+    """See `State.running`; a class, because each step enters one and a generator takes three times as long."""
+
+    __slots__ = ("_calls", "_state")
+
+    def __init__(self, state: State, calls: int) -> None:
+        self._state, self._calls = state, calls
+
+    def __enter__(self) -> None:
+        self._state.calls += self._calls
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, InputError | UnsupportedError):
+            self._state.calls -= self._calls
+        elif error is not None:
+            self._state.unsure = True  # the step may have been made: the device knows
 
 
 def _attempt(problems: list[str], check: Callable[[], T]) -> T | None:

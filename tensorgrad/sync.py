@@ -16,8 +16,10 @@ T = TypeVar("T")
 def sync(awaitable: Awaitable[T]) -> T:
     """Waits for an awaitable and returns its result, where that can be done.
 
-    In a browser this needs JavaScript Promise Integration (Chromium has it); elsewhere, that
-    no event loop runs in this thread.
+    In a browser this needs JavaScript Promise Integration (Chromium has it), and not right after
+    `await train.step(...)` in the same task, which goes on within a callback of the browser's: use
+    `await` there, or `await asyncio.sleep(0)` before. Elsewhere it needs that no event loop runs
+    in this thread.
 
     Raises:
         TraceError: where it cannot wait; `await` always can.
@@ -47,8 +49,8 @@ def _in_page(awaitable: Awaitable[T]) -> T:
     if not can_run_sync():
         _close(awaitable)
         raise TraceError(
-            "tg.sync cannot wait here: this browser has no JavaScript Promise Integration, or Python was "
-            "called from plain JavaScript; write `await ...` instead"
+            "tg.sync cannot wait here: this browser has no JavaScript Promise Integration, or Python was called "
+            "from plain JavaScript, as it is right after `await train.step(...)`; write `await ...` instead"
         )
     return run_sync(awaitable)
 

@@ -37,7 +37,8 @@ def main() -> None:
         shutil.copytree(WEB, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("vendor.json", "__pycache__"))
         vendor(target / "vendor")
     (target / "tensorgrad").mkdir()
-    shutil.copy(ROOT / "tensorgrad" / "device" / "replay.js", target / "tensorgrad" / "replay.js")
+    for name in ("replay.js", "program.js"):
+        shutil.copy(ROOT / "tensorgrad" / "device" / name, target / "tensorgrad" / name)
     shutil.copytree(BUILD / "data", target / "data")
     place = os.environ.get("PYODIDE") or "self"
     if place == "cdn":

@@ -82,7 +82,7 @@ def _object(value: dict[str, Any]) -> Any:
 
 @functools.cache
 def load_helper() -> Any:
-    """The exports of replay.js: the module that the page registered, or else the file's text, evaluated."""
+    """The exports of replay.js: the module that the page registered, or else the text of both files, evaluated."""
     try:
         import tensorgrad_replay
 
@@ -90,8 +90,15 @@ def load_helper() -> Any:
     except ImportError:
         from pyodide.code import run_js
 
-        text = Path(__file__).with_name("replay.js").read_text(encoding="utf-8")
-        return run_js("(() => {" + text.replace("\nexport {", "\nreturn {") + "})()")
+        program, replay = (_text(name) for name in ("program.js", "replay.js"))
+        return run_js("(() => {" + program + replay.replace("\nexport {", "\nreturn {") + "})()")
+
+
+def _text(name: str) -> str:
+    """A JavaScript file of ours without its import; only the last one's exports matter."""
+    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    text = text[: text.index("\nexport {")] if name == "program.js" else text
+    return "\n".join(line for line in text.splitlines() if not line.startswith("import {"))
 
 
 def read_limits(device: Any, info: Any = None) -> Limits:

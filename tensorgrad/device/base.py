@@ -16,9 +16,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-MAX_IN_FLIGHT = 3
-"""Submissions that may be under way when nobody reads; one more waits for the oldest."""
-
 LOSS_RING = 1_024
 """Losses that the device keeps for `losses()`; beyond them the oldest are forgotten."""
 
@@ -76,6 +73,22 @@ class Copy(NamedTuple):
     target: Slice
 
 
+class Feed(NamedTuple):
+    """Where an input of many steps is on the device.
+
+    Attributes:
+        target: the input.
+        buffers: handles of what holds its values, one after the other, each of `target.nbytes`.
+        each: how many of them a buffer holds.
+        turn: after how many steps the first comes again; 0 where each step of a call has its own.
+    """
+
+    target: Slice
+    buffers: tuple[int, ...]
+    each: int
+    turn: int
+
+
 class Bound(NamedTuple):
     """A range as a kernel binds it."""
 
@@ -128,7 +141,7 @@ class Program(Protocol):
         ...
 
     async def submit(self) -> None:
-        """Queue one step; waits only while `MAX_IN_FLIGHT` are under way."""
+        """Queue one step; waits only while enough to keep the device busy is under way."""
         ...
 
     async def step(self) -> int:
@@ -137,6 +150,14 @@ class Program(Protocol):
 
     async def run(self, reads: tuple[Slice, ...], *, with_loss: bool = False) -> list[np.ndarray]:
         """Run one step and return the bytes of `reads`; `with_loss` says that the loss is among them."""
+        ...
+
+    async def run_many(self, feeds: Sequence[Feed], first: int, count: int) -> np.ndarray:
+        """Run `count` steps on inputs that are on the device, from the `first` value on.
+
+        Returns:
+            Each loss's 4 bytes (uint32).
+        """
         ...
 
     async def losses(self) -> np.ndarray:
@@ -217,6 +238,19 @@ class Executor(Protocol):
 
     async def submit(self, inputs: Mapping[str, Any]) -> None:
         """Queue one step without reading anything."""
+        ...
+
+    @property
+    def at_once(self) -> int:
+        """Most steps of one `run_steps`, which no interrupt divides."""
+        ...
+
+    async def upload_batches(self, arrays: Mapping[str, np.ndarray], count: int) -> Any:
+        """Put `count` values of some inputs on the device: `batches.Batches`."""
+        ...
+
+    async def run_steps(self, batches: Any, first: int, count: int, own: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Run some steps from the batch `first` on and return their losses; `own` are inputs by step."""
         ...
 
     async def losses(self) -> np.ndarray:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensorgrad.device.base import LOSS_RING, KernelTime, Limits
+from tensorgrad.device.batches import Batches, Held
 from tensorgrad.device.convert import as_array, check_names
 from tensorgrad.dtypes import Shape
 from tensorgrad.errors import InputError, TensorgradError
@@ -170,6 +171,7 @@ class NumpyRuntime:
     """
 
     limits = Limits(adapter="NumPy, without a GPU", software=True)
+    at_once = 1
 
     def __init__(
         self,
@@ -225,6 +227,22 @@ class NumpyRuntime:
         results = await self._run(inputs)
         if "loss" in self.outputs:
             self._losses.append(_number(results[self.outputs["loss"]]))
+
+    async def upload_batches(self, arrays: Mapping[str, np.ndarray], count: int) -> Batches:
+        """Keep `count` values of some inputs, along the arrays' first axis, for `run_steps`."""
+        self._check_alive()
+        types = {name: self._inputs[name] for name in arrays}
+        held = {name: Held(types[name].shape, types[name].dtype, array.copy()) for name, array in arrays.items()}
+        return Batches(None, count, held)
+
+    async def run_steps(self, batches: Batches, first: int, count: int, own: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Run `count` steps and return their losses; see `runtime.Runtime.run_steps`."""
+        batches.check(None, {name: (t.shape, t.dtype) for name, t in self._inputs.items() if name not in own})
+        losses = []
+        for i in range(count):
+            inputs = {name: held.place[(first + i) % batches.count] for name, held in batches.inputs.items()}
+            losses.append(await self.step({**inputs, **{name: values[i] for name, values in own.items()}}))
+        return np.array(losses, self.graph.type(self._loss()).dtype.numpy)
 
     async def losses(self) -> np.ndarray:
         """The losses of all steps whose loss was not returned yet, oldest first; at most 1,024."""

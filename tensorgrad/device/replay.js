@@ -1,15 +1,13 @@
-// The library's only JavaScript: what has to happen on this side of Python's border.
+// What has to happen on this side of Python's border. This file and program.js, which it imports, are the
+// library's only JavaScript.
 //
-// Python describes buffers and a recorded step once, as JSON; every GPU object is made then and kept. A step
-// is one call, `Program.replay`: it writes the inputs, encodes the recorded list in one compute pass, submits
-// once, and reports through `wake`, a Python function that is passed in once. So a step makes no bind group,
-// and nothing that Python would have to free. No promise waits for a lost device: see `Engine.settle`.
+// Python describes buffers and a recorded step once, as JSON; every GPU object is made then and kept, here in
+// the `Engine` of a device and in the `Program` of a recorded step. Nothing that a step does makes an object
+// that Python would have to free. No promise waits for a lost device: see `Engine.settle`.
 
-const BUFFER = { mapRead: 0x1, copySrc: 0x4, copyDst: 0x8, storage: 0x80, queryResolve: 0x200 };
+import { BUFFER, COMPUTE, Lost, MAP_READ, Program, READBACK, total } from './program.js';
+
 const STORAGE = BUFFER.storage | BUFFER.copySrc | BUFFER.copyDst;
-const READBACK = BUFFER.mapRead | BUFFER.copyDst;
-const COMPUTE = 0x4, MAP_READ = 0x1;
-const RING = 1024, MAX_QUERIES = 4096, OK = 0, LOST = 1, FAILED = 2, AGAIN = 3;
 
 /** The engine of a GPUDevice: one each, so that everything on a device shares its pipelines. */
 const engineOf = device => cached(engines, device, () => new Engine(device));
@@ -19,10 +17,6 @@ function cached(map, key, make) {
   if (!map.has(key)) map.set(key, make());
   return map.get(key);
 }
-
-class Lost extends Error {}
-const status = error => (error instanceof Lost ? LOST : FAILED);
-const total = ranges => ranges.reduce((sum, range) => sum + range[2], 0);
 
 class Engine {
   constructor(device) {
@@ -53,8 +47,8 @@ class Engine {
       if (this.lost !== null) return void reject(new Lost(this.lost));
       this.waiting.add(reject);
       this.until = performance.now() + this.patience;
-      promise.then(resolve, async error => {
-        await this.breathe();  // a lost device fails its promises a moment before it says that it is lost
+      promise.then(resolve, async error => {  // a lost device fails its promises before it says that it is lost
+        for (const end = performance.now() + 20; this.lost === null && performance.now() < end;) await this.breathe();
         reject(error);
       }).then(() => this.waiting.delete(reject));
       this.pump();
@@ -135,10 +129,15 @@ class Engine {
 
   copyOut(encoder, ranges, target) {
     let at = 0;
-    for (const [id, offset, size] of ranges) {
-      encoder.copyBufferToBuffer(this.buffers.get(id), offset, target, at, size);
-      at += size;
+    for (const range of ranges) {
+      this.copy(encoder, range, target, at);
+      at += range[2];
     }
+  }
+
+  /** Copies a range to a buffer (or the handle of one). */
+  copy(encoder, [id, offset, size], target, at) {
+    encoder.copyBufferToBuffer(this.buffers.get(id), offset, this.buffers.get(target) ?? target, at, size);
   }
 
   layout(access) {
@@ -186,213 +185,6 @@ class Engine {
     if (invalid === null) return program;
     program.close();
     return JSON.stringify({ message: invalid });
-  }
-}
-
-class Program {
-  constructor(engine, spec, pipelines, staging, wake) {
-    Object.assign(this, { engine, spec, pipelines, staging, wake, label: spec.label });
-    this.memory = null;                // view of the inputs' staging memory in Python's heap
-    this.list = [];                    // what a step dispatches: [{label, pipeline, group, x, y}]
-    this.reads = [];                   // [{ranges, size}]
-    this.landing = this.ring = 0;      // handles: where reads arrive, where losses wait
-    this.turn = this.steps = 0;        // reads and steps so far
-    this.told = 0;                     // the last ticket that was answered
-    this.unread = new Set();           // numbers of steps whose loss waits in the ring
-    this.flying = [];                  // promises of submissions that nobody reads
-  }
-
-  prepare() {
-    const { engine, spec } = this, { device } = engine;
-    this.list = spec.dispatches.map((d, i) => ({
-      label: d.label, x: d.x, y: d.y, pipeline: this.pipelines[i],
-      group: device.createBindGroup({
-        label: d.label, layout: engine.layout(d.access).group,
-        entries: d.bindings.map(([id, offset, size], binding) => (
-          { binding, resource: { buffer: engine.buffers.get(id), offset, size } })),
-      }),
-    }));
-    if (spec.loss) {
-      this.ring = engine.create('tensorgrad losses', RING * 4, BUFFER.copySrc | BUFFER.copyDst);
-      this.prepareRead([spec.loss]);  // read 0 is the loss
-    }
-    this.encode(null, null);
-  }
-
-  /** Registers ranges that a step can return; the result is the `index` of `replay`. */
-  prepareRead(ranges) { return this.reads.push({ ranges, size: total(ranges) }) - 1; }
-
-  /** The buffer that steps are read through, grown to `size` and free of any interrupted read. */
-  readback(size) {
-    const { engine } = this, buffer = engine.buffers.get(this.landing);
-    if (buffer?.size >= size) {
-      if (buffer.mapState !== 'unmapped') buffer.unmap();
-      return buffer;
-    }
-    engine.free([this.landing]);
-    this.landing = engine.create('tensorgrad readback', Math.max(size, 256), READBACK);
-    return engine.buffers.get(this.landing);
-  }
-
-  upload() {
-    const { engine: { device: { queue }, buffers } } = this;
-    if (!this.memory?.data.byteLength) {  // not yet, or Python's heap has grown, which voids its views
-      this.memory?.release();
-      this.memory = this.staging.getBuffer('u8');
-    }
-    for (const [start, [id, offset, size]] of this.spec.uploads) {
-      queue.writeBuffer(buffers.get(id), offset, this.memory.data, start, size);
-    }
-  }
-
-  /** Encodes dispatches `from` up to `to` as one compute pass. */
-  pass(encoder, from, to, descriptor) {
-    const pass = encoder.beginComputePass(descriptor);
-    let label = null, pipeline = null;
-    for (let i = from; i < to; i++) {
-      const step = this.list[i];
-      if (step.label !== label && this.spec.groups) {  // neighbours of one operation share a group
-        if (label !== null) pass.popDebugGroup();
-        pass.pushDebugGroup(label = step.label);
-      }
-      if (step.pipeline !== pipeline) pass.setPipeline(pipeline = step.pipeline);
-      pass.setBindGroup(0, step.group);
-      pass.dispatchWorkgroups(step.x, step.y);
-    }
-    if (label !== null) pass.popDebugGroup();
-    pass.end();
-  }
-
-  /** The step's command buffers: one, unless the recording asks for chunks. */
-  encode(read, landing) {
-    const { engine, list, label } = this, commands = [], size = this.spec.chunk || list.length || 1;
-    let encoder, from = 0;
-    do {
-      if (from > 0) commands.push(encoder.finish());
-      encoder = engine.device.createCommandEncoder({ label });
-      this.pass(encoder, from, Math.min(from + size, list.length), { label });
-    } while ((from += size) < list.length);
-    this.copies(encoder);
-    if (read) engine.copyOut(encoder, read.ranges, landing);
-    commands.push(encoder.finish());
-    return commands;
-  }
-
-  copies(encoder) {
-    const { engine: { buffers }, spec } = this;
-    for (const [[source, from], [target, to, size]] of spec.copies) {
-      encoder.copyBufferToBuffer(buffers.get(source), from, buffers.get(target), to, size);
-    }
-    if (spec.loss) {
-      const at = (this.steps % RING) * 4;
-      encoder.copyBufferToBuffer(buffers.get(spec.loss[0]), spec.loss[1], buffers.get(this.ring), at, 4);
-    }
-  }
-
-  countStep() {
-    if (this.spec.loss) this.unread.add(this.steps);
-    if (this.unread.size > RING) this.unread.delete(this.unread.values().next().value);
-    return this.steps++;
-  }
-
-  /** One step. `index` is what to read back, or -1. Returns how many unread submissions are under way, or -1
-   *  on a lost device; the outcome of a read goes to `wake(ticket, status, first four bytes)`. */
-  replay(ticket, index, withLoss) {
-    const { engine } = this;
-    if (engine.lost !== null) return -1;
-    const read = index < 0 ? null : this.reads[index];
-    const landing = read && this.readback(read.size);
-    this.upload();
-    for (const commands of this.encode(read, landing)) engine.device.queue.submit([commands]);
-    const number = this.countStep();
-    if (read) {
-      this.answer(ticket, read, landing, withLoss ? number : -1);
-    } else {
-      const done = engine.device.queue.onSubmittedWorkDone();
-      this.flying.push(done);
-      done.catch(() => {}).then(() => this.flying.splice(this.flying.indexOf(done), 1));
-    }
-    return this.flying.length;
-  }
-
-  /** Tells Python when a submission of those under way has finished. */
-  drain(ticket) {
-    this.engine.settle(this.flying[0] ?? Promise.resolve())
-      .then(() => this.tell(ticket, OK, this.flying.length), error => this.tell(ticket, status(error), 0));
-  }
-
-  async answer(ticket, { size }, landing, number) {
-    const turn = ++this.turn;
-    const map = this.engine.settle(landing.mapAsync(MAP_READ, 0, Math.max(size, 4)));
-    const error = await map.then(() => null, reason => reason);
-    if (turn !== this.turn) return;  // nobody awaited it any more, and a later step took the buffer
-    if (error) return void this.tell(ticket, status(error), 0);
-    let first = 0;
-    if (size <= 4) {
-      first = new Uint32Array(landing.getMappedRange(0, 4))[0];
-      landing.unmap();
-    }
-    if (this.tell(ticket, OK, first)) this.unread.delete(number);
-  }
-
-  /** True if somebody was still waiting for this ticket. A keyboard interrupt that strikes in `wake`, or in
-   *  the event loop before the woken task goes on, would leave that task asleep for ever: tell it again. */
-  tell(ticket, status, value) {
-    this.told = ticket;
-    setTimeout(() => { if (this.told === ticket) this.attempt(ticket, AGAIN, 0); }, 200);
-    return this.attempt(ticket, status, value);
-  }
-
-  attempt(...answer) { try { return this.wake(...answer); } catch { return false; } }
-
-  /** The bytes of a read that `wake` has reported. */
-  fetch(index) {
-    const buffer = this.engine.buffers.get(this.landing), { size } = this.reads[index];
-    const bytes = buffer.getMappedRange(0, Math.max(size, 4)).slice(0, size);
-    buffer.unmap();
-    return bytes;
-  }
-
-  /** Losses in the ring that nobody read, oldest first. `forget` follows when they have arrived. */
-  async losses() {
-    const ring = new Uint32Array(await this.engine.read(`[[${this.ring}, 0, ${RING * 4}]]`));
-    this.taken = [...this.unread];
-    return Uint32Array.from(this.taken, number => ring[number % RING]).buffer;
-  }
-
-  forget() { for (const number of this.taken) this.unread.delete(number); }
-
-  /** One step with a pass and two timestamps a dispatch: nanoseconds of each, in order. */
-  async profile() {
-    const { engine, list } = this, { device } = engine, half = MAX_QUERIES / 2, sets = [];
-    const size = Math.max(list.length * 16, 16);  // two 64-bit times each; only the last set is not whole
-    const times = engine.create('tensorgrad timestamps', size, BUFFER.queryResolve | BUFFER.copySrc);
-    try {
-      const encoder = device.createCommandEncoder({ label: this.label });
-      this.upload();
-      for (let i = 0; i < list.length; i++) {
-        if (i % half === 0) sets.push(device.createQuerySet({ type: 'timestamp', count: MAX_QUERIES }));
-        const querySet = sets.at(-1), at = (i % half) * 2;
-        this.pass(encoder, i, i + 1, { timestampWrites: {
-          querySet, beginningOfPassWriteIndex: at, endOfPassWriteIndex: at + 1 } });
-      }
-      sets.forEach((set, i) => encoder.resolveQuerySet(
-        set, 0, Math.min(list.length - i * half, half) * 2, engine.buffers.get(times), i * MAX_QUERIES * 8));
-      this.copies(encoder);
-      device.queue.submit([encoder.finish()]);
-      this.countStep();
-      const at = new BigInt64Array(await engine.read(JSON.stringify([[times, 0, size]])));
-      return Float64Array.from(list, (_, i) => Math.max(0, Number(at[2 * i + 1] - at[2 * i]))).buffer;
-    } finally {
-      for (const set of sets) set.destroy();
-      engine.free([times]);
-    }
-  }
-
-  close() {
-    this.memory?.release();
-    this.memory = this.told = null;
-    this.engine.free([this.ring, this.landing]);
   }
 }
 

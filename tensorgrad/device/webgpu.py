@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tensorgrad.device.adapter import load_helper, read_limits, request_js_device
-from tensorgrad.device.base import MAX_IN_FLIGHT, Recording, Slice
+from tensorgrad.device.base import Feed, Recording, Slice
 from tensorgrad.device.reports import compile_error, out_of_memory, show_size
 from tensorgrad.errors import DeviceLostError, TensorgradError, UnsupportedError
 
@@ -183,20 +183,24 @@ class WebGPUProgram:
         self._proxies = proxies
         self._has_loss = recording.loss is not None
         self._reads: dict[tuple[Slice, ...], int] = {}
-        self._in_flight = 0
+        self._full = 0
 
     async def submit(self) -> None:
-        """Queue one step; waits only while `MAX_IN_FLIGHT` are under way."""
-        while self._in_flight >= MAX_IN_FLIGHT:
-            self._in_flight = await self._answer(self._js.drain)
-        count = self._replay(0, -1, False)
-        if count < 0:
+        """Queue one step; waits only while enough to keep the device busy is under way."""
+        if self._full:
+            await self._answer(self._js.drain)
+        self._full = self._replay(0, -1, False)
+        if self._full < 0:
             self._device.raise_lost()
-        self._in_flight = count
 
     async def step(self) -> int:
         """Run one step and return the loss's bits."""
         return await self._answer(self._replay, 0, True)
+
+    async def run_many(self, feeds: Sequence[Feed], first: int, count: int) -> np.ndarray:
+        """Run `count` steps on inputs that are on the device and return the bits of their losses."""
+        bits = await self._answer(self._js.replayMany, json.dumps(feeds), first, count)
+        return _take(self._js.fetch(4 * count)).view(np.uint32) if count > 1 else np.array([bits], np.uint32)
 
     async def run(self, reads: tuple[Slice, ...], *, with_loss: bool = False) -> list[np.ndarray]:
         """Run one step and return the bytes of some ranges."""
@@ -211,7 +215,7 @@ class WebGPUProgram:
         bits = await self._answer(self._replay, index, with_loss)
         if sum(r.nbytes for r in reads) <= 4:
             return [np.array([bits], np.uint32).view(np.uint8)]
-        return _split(_take(self._js.fetch(index)), reads)
+        return _split(_take(self._js.fetch(sum(r.nbytes for r in reads))), reads)
 
     async def _run_large(self, reads: tuple[Slice, ...], with_loss: bool) -> list[np.ndarray]:
         """A step whose results do not fit into one readback: they are read after it."""
@@ -240,11 +244,8 @@ class WebGPUProgram:
 
     async def losses(self) -> np.ndarray:
         """The bits of the losses that nobody has read, oldest first."""
-        self._device.raise_lost()
-        data = await self._device._settle(self._js.losses())
-        losses = _take(data).view(np.uint32)
-        self._js.forget()
-        return losses
+        await self._answer(self._js.losses)
+        return _take(self._js.takeLosses()).view(np.uint32)
 
     async def profile(self) -> list[float]:
         """Run one step with every dispatch timed: nanoseconds."""
@@ -271,43 +272,42 @@ class WebGPUProgram:
 class _Answer(asyncio.Future[tuple[int, int]]):
     """What a ticket's caller awaits: (status, value).
 
-    Not `loop.create_future()`: Pyodide's takes a second trip through the browser's event loop.
-    An interrupt may strike after the answer is set and before its task runs, and with it goes
-    the loop's only note to run that task; `wake_again` makes another.
+    The event loop would wake the waiting task by way of the browser's, once or twice around; `deliver`
+    runs it on the spot. Cancellation and errors take the usual way.
     """
 
-    _wakeup: tuple[Callable[[Any], None], Any] | None = None
+    _wakeup: tuple[Callable[[Any], object], Any] | None = None
+    _delivered = False
 
     def add_done_callback(self, fn: Callable[[Any], object], *, context: Any = None) -> None:
-        """Keep the waiting task's wake-up, which runs once however often it is scheduled."""
-        pending = [fn]
+        """Keep the waiting task's wake-up: a future that is not awaited in a coroutine has no other."""
+        self._wakeup = fn, context
+        super().add_done_callback(fn, context=context)
 
-        def once(answer: Any) -> None:
-            if pending:
-                pending.pop()(answer)
+    def deliver(self, status: int, value: int) -> bool:
+        """Set the result and go on with the waiting task; called again, do what an interrupt prevented.
 
-        self._wakeup = once, context
-        super().add_done_callback(once, context=context)
-
-    def wake_again(self) -> None:
-        """Schedule the waiting task once more, if it has not gone on by then."""
-        if self._wakeup is not None:
-            once, context = self._wakeup
-            self.get_loop().call_soon(once, self, context=context)
+        Returns:
+            False if it was cancelled, or ended by an error, and the event loop does the rest.
+        """
+        assert self._wakeup is not None
+        fn, context = self._wakeup
+        if not self.done():
+            self._delivered = True
+            self.remove_done_callback(fn)
+            self.set_result((status, value))
+        elif not self._delivered:
+            return False
+        context.run(fn, self)
+        return True
 
 
 def _waker(waiting: dict[int, _Answer]) -> Callable[[int, int, int], bool]:
-    """The function that JavaScript reports a ticket's outcome to: (ticket, status, value)."""
+    """The function that JavaScript reports a ticket's outcome to; false where nobody waits for it any more."""
 
     def wake(ticket: int, status: int, value: int) -> bool:
         answer = waiting.get(ticket)
-        if answer is None:
-            return False
-        if answer.done():
-            answer.wake_again()
-            return False
-        answer.set_result((status, value))
-        return True
+        return answer is not None and answer.deliver(status, value)
 
     return wake
 

@@ -73,7 +73,8 @@ class Adam(Optimizer):
     def host(self, step: int, lr: float, hyper: Mapping[str, Any]) -> dict[str, float]:
         beta1, beta2 = hyper["betas"]
         # 1 - beta**step without the cancellation
-        first, second = (-math.expm1(step * math.log(b)) if b else 1.0 for b in (beta1, beta2))
+        first = -math.expm1(step * math.log(beta1)) if beta1 else 1.0
+        second = -math.expm1(step * math.log(beta2)) if beta2 else 1.0
         numbers = {"step_size": lr / first, "root": 1 / math.sqrt(second)}
         if self.decoupled and hyper["weight_decay"]:
             numbers["keep"] = 1 - lr * hyper["weight_decay"]

@@ -153,8 +153,8 @@ class Optimizer:
         for index in range(len(self.groups) + 1):
             hyper = self._hyper(index)
             lr: LearningRate = hyper["lr"]
-            host = self.host(step, float(lr(step - 1) if callable(lr) else lr), hyper)
-            numbers.update({self._scalar_name(index, name): float(value) for name, value in host.items()})
+            for name, value in self.host(step, float(lr(step - 1) if callable(lr) else lr), hyper).items():
+                numbers[self._scalar_name(index, name)] = float(value)
         return numbers
 
     def trains(self, name: str) -> bool:
@@ -241,7 +241,7 @@ class Optimizer:
 
     def _hyper(self, index: int) -> dict[str, Any]:
         """The hyper-parameters of a group; 0 is that of all parameters without one."""
-        return {**self.hyper, **(self.groups[index - 1][1] if index else {})}
+        return {**self.hyper, **self.groups[index - 1][1]} if index else self.hyper
 
     def _group(self, name: str) -> int:
         for index, (which, _) in enumerate(self.groups, 1):

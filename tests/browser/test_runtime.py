@@ -390,7 +390,7 @@ async def test_a_thousand_steps_leave_nothing_behind() -> None:
             counts, _ = spy.read()
         assert tracker.pyproxy_alloc_map.size == proxies
         assert device.buffer_count == buffers
-        assert counts["createBuffer"] == counts["destroy"], "reading the ring makes and frees one buffer"
+        assert not {"createBuffer", "destroy"} & counts.keys()
         assert heap == tracker.HEAPU8.byteLength
     finally:
         tracker.disable_pyproxy_allocation_tracing()
