@@ -46,6 +46,12 @@ def trace_step(
         params = {name: params[name] for name in grads}
         if not params:
             raise TraceError("the loss depends on no parameter of the model that may be trained", call_site())
+        if own := [name for name, param in params.items() if param.value in graph.updates]:
+            raise TraceError(
+                f"the model updates {own[0]!r} itself, and so does the optimizer; freeze it (requires_grad=False) or "
+                "leave it to the optimizer",
+                call_site(),
+            )
         held = optimizer.update(params, grads, loss, state.span(optimizer.prefix))
         graph.grads.update({name: grad.value for name, grad in held.items()})
         steps = state_input(steps_name(optimizer.prefix), (), i32)
