@@ -60,7 +60,7 @@ async def compile(
         loss_fn: `loss_fn(model, **inputs)` (or `*inputs`, for a tuple) returns the loss, a float scalar.
         optimizer: such as `optim.AdamW(1e-3)`.
         inputs: a mapping or tuple of specs, `{"x": tg.f32[64, 784], "y": tg.i32[64]}`, nested at will.
-        state: another training's `state`, to train the same module with a second loss.
+        state: another training's `state` (its device and seed too), to train the same module with a second loss.
         device: `"webgpu"`, `"numpy"`, `"interpret"`, a GPUDevice; None takes WebGPU where there is an adapter.
         seed: of dropout and other random numbers; None draws one (`train.state.seed` tells it).
         keep_grads: let `train.gradients()` read the last step's gradients.
@@ -97,13 +97,15 @@ async def compile(
         raise InputError(f"expected an optimizer such as optim.AdamW(1e-3), got {optimizer!r}", call_site())
     if nonfinite not in ("skip", "raise"):
         raise InputError(f"nonfinite is 'skip' or 'raise', got {nonfinite!r}", call_site())
+    if snapshot_every is not None and snapshot_every < 1:
+        raise InputError(f"snapshot_every is a number of steps or None, got {snapshot_every}", call_site())
     state = await _open_state(model, state, device, seed)
     state.check_inputs(structure.leaves)
-    optimizer.prefix = state.enter(optimizer)
-    recipe = step_recipe(model, loss_fn, optimizer, structure, state, keep_grads)
-    train = Train(state, optimizer, structure, recipe, keep_grads, snapshot_every, nonfinite)
-    async with state.turns:
-        await train.build()
+    with state.entering(optimizer):
+        recipe = step_recipe(model, loss_fn, optimizer, structure, state, keep_grads)
+        train = Train(state, optimizer, structure, recipe, keep_grads, snapshot_every, nonfinite)
+        async with state.turns:
+            await train.build()
     state.enroll(train)
     return train
 
@@ -114,6 +116,8 @@ async def _open_state(model: Module, state: State | None, device: Any, seed: int
         return State(model, await open_backend(device), seed)
     if state.module is not model:
         raise InputError("the given state belongs to another module", call_site())
+    if device is not None or seed is not None:
+        raise InputError("the given state has its device and seed already; leave them out", call_site())
     return state
 
 
@@ -220,13 +224,11 @@ class Train(ManySteps, Inspected):
         """The losses of the steps queued since the last call, oldest first; the device keeps 1,024."""
         async with self.state.turns:
             losses = await self.built.executor.losses()
-            if not np.isfinite(losses).all():
-                await self.state.recount()
+            await self.state.recount()  # one of them, or one that was forgotten, may not be finite
             return losses
 
     async def _prepare(self, inputs: dict[str, Any]) -> None:
-        if self.state.unsure:
-            await self.state.recount()
+        await self._settle()
         if "step" in self.built.interface.inputs:
             self._fill(self._row, self._floats, self.state.calls, self.state.counts[self._prefix] + 1)
             inputs["step"] = self._row
@@ -330,7 +332,7 @@ class Train(ManySteps, Inspected):
         backend = await open_backend(state.backend.name if device is None else device)
         async with state.turns:
             await state.move(backend)
-            await state.load(self.snapshot)
+            await state.load(self.snapshot, strict=False)  # a training of then may be gone
 
     # -- other programs on the same state ---------------------------------------------------------
 
@@ -359,6 +361,8 @@ class Train(ManySteps, Inspected):
 
     def destroy(self) -> None:
         """Frees what the step owns on the device; the state's tensors live on. Safe twice."""
+        self._destroyed = True
+        self.state.dismiss(self)
         self.built.executor.destroy()
 
 

@@ -16,7 +16,7 @@ from tensorgrad.callsite import call_site
 from tensorgrad.compiled import Built
 from tensorgrad.device.batches import Batches
 from tensorgrad.device.convert import as_array
-from tensorgrad.errors import InputError, NonFiniteError
+from tensorgrad.errors import InputError, NonFiniteError, TensorgradError
 from tensorgrad.optim.optimizer import Optimizer
 from tensorgrad.state import State
 from tensorgrad.structure import Structure
@@ -40,6 +40,7 @@ class ManySteps:
     _snapshot_every: int | None
     _nonfinite: str
     _chunk = 1
+    _destroyed = False
 
     @property
     def built(self) -> Built:
@@ -130,8 +131,7 @@ class ManySteps:
         """The losses of as many steps as make a chunk, at most `most`, from the batch `first` on."""
         state = self.state
         async with state.turns:
-            if state.unsure:
-                await state.recount()
+            await self._settle()
             executor = self.built.executor
             count = min(most, self._chunk, executor.at_once)
             if self._snapshot_every:
@@ -145,6 +145,13 @@ class ManySteps:
             state.counts[self._prefix] += int(np.isfinite(losses).sum())
             self._since += count
         return losses
+
+    async def _settle(self) -> None:
+        """Before a step: there is one to run, and how many were made is known."""
+        if self._destroyed:
+            raise TensorgradError("this training step was destroyed; compile again to get another")
+        if self.state.unsure:
+            await self.state.recount()
 
     def _rows(self, count: int) -> np.ndarray:
         """The host's numbers of the next steps, u32[count, slots]."""

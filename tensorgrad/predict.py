@@ -157,6 +157,8 @@ def collect(graph: Graph, result: Any) -> Outputs:
     def visit(part: Any, path: str) -> Any:
         if isinstance(part, Tensor):
             name = path or "result"
+            while name in values:  # {"a.b": x, "a": {"b": y}}
+                name += "'"
             # a leaf is returned through a buffer of its own
             own = stop_gradient(part) if graph.leaf_name(part.value) else part
             values[name] = own.value

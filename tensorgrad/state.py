@@ -6,9 +6,12 @@ see each other's updates at once. The module itself keeps initial values only.
 
 from __future__ import annotations
 
+import itertools
+import operator
 import secrets
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -56,11 +59,11 @@ class State:
         if not isinstance(module, Module):
             raise InputError(f"the model must be an nn.Module, got {type(module).__name__}", call_site())
         self.module, self.backend = module, backend
-        self.seed = secrets.randbits(32) if seed is None else int(seed) % 2**32
+        self.seed = secrets.randbits(32) if seed is None else _seed(seed)
         self.calls = 0
         self.counts: dict[str, int] = {}
-        self._optimizers: list[Any] = []
-        self.names = leaf_names(module)
+        self._optimizers: dict[str, Any] = {}
+        self._names = leaf_names(module)
         self.keys = state_names(module)
         self.tensors: dict[str, Parameter] = {**dict(module.named_parameters()), **dict(module.named_buffers())}
         self.values = {name: tensor.data.copy() for name, tensor in self.tensors.items()}
@@ -71,7 +74,23 @@ class State:
         self.initial: dict[str, float] = {}
         self.unsure = False
         self.turns = Turns()
-        self._clients: list[weakref.ref[Client]] = []
+        self._clients: weakref.WeakKeyDictionary[Client, None] = weakref.WeakKeyDictionary()
+
+    @property
+    def names(self) -> dict[int, str]:
+        """`id -> name` of the module's parameters and buffers, for a trace.
+
+        Raises:
+            InputError: the module has others than when the state was made.
+        """
+        if (now := leaf_names(self.module)) != self._names:
+            other = sorted({name for _, name in now.items() ^ self._names.items()})
+            raise InputError(
+                f"{', '.join(map(repr, other))} of the module came, went or changed since its state was made; "
+                "compile it without state=",
+                call_site(),
+            )
+        return self._names
 
     @property
     def trainable(self) -> frozenset[str]:
@@ -80,17 +99,31 @@ class State:
 
     @property
     def steps(self) -> int:
-        """Steps that were made with a finite loss, of all optimizers together."""
+        """Steps that were made with a finite loss, of all optimizers together.
+
+        As the host knows it: a step that was interrupted, or queued with a loss that is not finite,
+        shows once the device was asked (`unsure`): by the next step, `losses` or `state_dict`.
+        """
         return sum(self.counts.values())
 
-    def enter(self, optimizer: Any) -> str:
-        """Gives an optimizer a prefix of its own for its states: `optim`, `optim2` and so on; returns it."""
-        if not any(known is optimizer for known in self._optimizers):
-            self._optimizers.append(optimizer)
-        index = next(i for i, known in enumerate(self._optimizers) if known is optimizer)
-        prefix = "optim" if index == 0 else f"optim{index + 1}"
+    @contextmanager
+    def entering(self, optimizer: Any) -> Iterator[None]:
+        """Gives an optimizer a prefix of its own for its states: `optim`, `optim2` and so on.
+
+        Where the block fails, a new optimizer leaves again, so that the next one has the same names.
+        """
+        known = next((prefix for prefix, other in self._optimizers.items() if other is optimizer), None)
+        free = (f"optim{n}" if n > 1 else "optim" for n in itertools.count(1))
+        optimizer.prefix = known or next(prefix for prefix in free if prefix not in self._optimizers)
+        prefix = optimizer.prefix
+        self._optimizers[prefix] = optimizer
         self.counts.setdefault(prefix, 0)
-        return prefix
+        try:
+            yield
+        except BaseException:
+            if known is None:
+                del self._optimizers[prefix], self.counts[prefix]
+            raise
 
     def check_inputs(self, names: Iterable[str]) -> None:
         """Raises InputError for an input that has the name of a parameter, or of the row of host numbers."""
@@ -140,15 +173,20 @@ class State:
 
     def enroll(self, client: Client) -> None:
         """Has a training step built again where `move` goes."""
-        self._clients.append(weakref.ref(client))
+        self._clients[client] = None
+
+    def dismiss(self, client: Client) -> None:
+        """Has it not built again any more."""
+        self._clients.pop(client, None)
 
     async def move(self, backend: Backend) -> None:
         """Goes to another device, with the values of the last upload; the caller holds the turn."""
         self.backend, self.store = backend, backend.store()
-        self.placed, self.packs = set(), {}
-        for ref in self._clients:
-            if (client := ref()) is not None:
-                await client.build()
+        # what no program needs any more, such as the momenta of one that is gone, stays behind
+        self.placed, self.packs, self.kinds, self.initial = set(), {}, {}, {}
+        self.counts = dict.fromkeys(self.counts, 0)
+        for client in list(self._clients):
+            await client.build()
 
     def running(self, calls: int = 1) -> _Running:
         """Around a run on the device, which counts as so many calls unless it was refused."""
@@ -219,7 +257,7 @@ class State:
             strict: False skips names that are missing or unknown, and returns them.
 
         Raises:
-            CheckpointError: lists what is missing, unexpected or misshapen.
+            CheckpointError: lists all that is missing, unexpected or misshapen.
         """
         async with self.turns:
             return await self.load(state_dict, strict)
@@ -233,15 +271,20 @@ class State:
         problems: list[str] = []
         model = _attempt(problems, lambda: match_module(self.module, parts["model"], strict))
         optimizer = _attempt(problems, lambda: match_state(self.kinds, parts.get("optimizer", {}), strict and whole))
-        given = [key for key in ("calls", "seed") if key in parts]
-        numbers = _attempt(problems, lambda: {key: _whole(key, parts[key]) for key in given})
-        if model is None or optimizer is None or numbers is None:
+        numbers = {"calls": self.calls, "seed": self.seed}
+        for key in numbers:
+            if key in parts:
+                numbers[key] = _attempt(problems, lambda key=key: _whole(key, parts[key])) or 0
+            elif whole and strict:
+                problems.append(f"the state dict has no {key!r}")
+        if problems or model is None or optimizer is None:
             raise CheckpointError("\n".join(problems))
         await self.upload({**model.arrays, **optimizer.arrays})
-        self.calls = numbers.get("calls", self.calls)
-        self.seed = numbers.get("seed", self.seed)
+        self.calls, self.seed = numbers["calls"], numbers["seed"]
         await self.recount()
-        return model.keys
+        if not whole:
+            return model.keys
+        return IncompatibleKeys(*(a + b for a, b in zip(model.keys, optimizer.keys, strict=True)))
 
     async def reset(self) -> None:
         """Back to the module's initial values: optimizer state as it began, no steps, the seed as it was."""
@@ -281,10 +324,17 @@ def _attempt(problems: list[str], check: Callable[[], T]) -> T | None:
         return None
 
 
+def _seed(value: Any) -> int:
+    try:
+        return operator.index(value) % 2**32
+    except TypeError:
+        raise InputError(f"the seed must be a whole number, got {value!r}", call_site()) from None
+
+
 def _whole(key: str, value: Any) -> int:
     try:
-        number = int(value)
-    except (TypeError, ValueError, OverflowError):
+        number = operator.index(value)
+    except TypeError:
         raise CheckpointError(f"{key!r} of the state dict must be a whole number, got {value!r}") from None
     if number < 0:
         raise CheckpointError(f"{key!r} of the state dict must not be negative, got {number}")

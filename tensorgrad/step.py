@@ -82,6 +82,12 @@ def _append_update(graph: Graph, optimizer: Optimizer, trained: frozenset[str], 
     """After a forward pass: the gradients, and the updates of parameters, optimizer state and step count."""
     loss = Tensor(graph, graph.outputs.pop())
     finite = isfinite(loss)
+    if own := [name for name, value in graph.leaves.items() if name in trained and value in graph.updates]:
+        raise TraceError(
+            f"the model updates {own[0]!r} itself, and so does the optimizer; freeze it (requires_grad=False) or "
+            "leave it to the optimizer",
+            call_site(),
+        )
     # what the model updates by itself, such as running statistics, keeps its value with the parameters
     gate_updates(graph, finite, spans.gate)
     params = {n: Tensor(graph, v) for n, v in graph.names_by_role("param").items() if n in trained}

@@ -37,6 +37,8 @@ class Structure:
                 f"inputs are a mapping or a tuple of specs, such as {{'x': tg.f32[64, 784]}}, got {specs!r}",
                 call_site(),
             )
+        if isinstance(specs, Mapping) and (odd := [key for key in specs if not isinstance(key, str)]):
+            raise InputError(f"an input's name becomes a keyword, so it must be a string, got {odd[0]!r}", call_site())
         self.specs = specs
         leaves = list(_flatten(specs))
         self.leaves: dict[str, Spec] = dict(leaves)
@@ -155,7 +157,10 @@ def _match(nest: Any, given: Any, prefix: str) -> Iterator[tuple[str, Any]]:
 
 
 def _shape(name: str, spec: Spec, value: Any) -> tuple[int, ...]:
-    shape = tuple(np.shape(value))
+    try:
+        shape = tuple(np.shape(value))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"input {name!r} is not an array: {error}") from None
     if len(shape) != len(spec.shape) or any(n not in (None, m) for n, m in zip(spec.shape, shape, strict=True)):
         raise InputError(f"input {name!r} has shape {list(shape)}, expected {spec}")
     return shape

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from tensorgrad.callsite import call_site
 from tensorgrad.dtypes import DType, Shape, f32, u32
-from tensorgrad.errors import TraceError
+from tensorgrad.errors import ShapeError, TraceError
 from tensorgrad.graph import Graph, Role, TensorType, Value
 from tensorgrad.primitive import Primitive
 from tensorgrad.tensor import Tensor
@@ -133,6 +133,9 @@ def bind(primitive: Primitive, *inputs: Tensor, **attrs: Any) -> Any:
     values = tuple(own(t).value for t in inputs)
     types = primitive.shape(*(graph.type(v) for v in values), **attrs)
     types = types if isinstance(types, tuple) and not isinstance(types, TensorType) else (types,)
+    for type_ in types:
+        if min(type_.shape, default=0) < 0:
+            raise ShapeError(f"{primitive.name}: a size cannot be negative, got {list(type_.shape)}", call_site())
     node = graph.add(primitive.name, values, attrs, types, call_site())
     results = tuple(Tensor(graph, value) for value in node.values)
     return results[0] if len(results) == 1 else results

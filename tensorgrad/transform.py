@@ -21,11 +21,12 @@ from tensorgrad.compiled import Built
 from tensorgrad.dtypes import DType
 from tensorgrad.errors import InputError, ShapeError, TraceError
 from tensorgrad.graph import Graph
-from tensorgrad.ops.core import host_array
+from tensorgrad.ops.core import host_array, tensor
 from tensorgrad.predict import CACHED, collect, fill, function_recipe
 from tensorgrad.structure import is_nest, parts, rebuild
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import STEP_SLOTS, is_tracing, tensor_input, trace_into
+from tensorgrad.turns import Turns
 
 Argnums = int | tuple[int, ...]
 
@@ -34,8 +35,8 @@ def jit(fn: Callable[..., Any], *, device: Any = None, seed: int = 0) -> Callabl
     """A function that runs compiled.
 
     Args:
-        fn: takes arrays, or nests of them, and returns tensors, or nests of them. Numbers, strings and
-            None among its arguments are static: another one compiles anew.
+        fn: takes arrays, or nests of them, and returns tensors, or nests of them. Floats and lists of
+            numbers are arrays; whole numbers, strings and None are static: another one compiles anew.
         device: as in `tg.compile`.
         seed: of the random numbers; each call draws others.
 
@@ -90,21 +91,26 @@ def value_and_grad(fn: Callable[..., Tensor], argnums: Argnums = 0, *, device: A
 
 
 def _value_and_grad(fn: Callable[..., Tensor], argnums: Argnums) -> Callable[..., tuple[Tensor, Any]]:
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+    if not all(isinstance(n, int) for n in numbers):
+        raise InputError(f"argnums is a position or a tuple of positions, got {argnums!r}", call_site())
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> tuple[Tensor, Any]:
         if any(not -len(args) <= n < len(args) for n in numbers):
             raise InputError(f"argnums {argnums} names an argument beyond the {len(args)} given", call_site())
-        wrt = [_tensors(args[n]) for n in numbers]
-        value = fn(*args, **kwargs)
+        arguments = list(args)
+        for n in numbers:
+            arguments[n] = _arrays(args[n], lambda _, array: tensor(array))
+        wrt = [_tensors(arguments[n]) for n in numbers]
+        value = fn(*arguments, **kwargs)
         if not isinstance(value, Tensor) or value.size != 1:
             what = value.type if isinstance(value, Tensor) else type(value).__name__
             raise ShapeError(f"grad needs a function that returns one number, this one returned {what}", call_site())
         flat = append_grad(value, [t for part in wrt for t in part])
         grads, start = [], 0
         for n, part in zip(numbers, wrt, strict=True):
-            grads.append(_refill(args[n], iter(flat[start : start + len(part)])))
+            grads.append(_refill(arguments[n], iter(flat[start : start + len(part)])))
             start += len(part)
         return value, grads[0] if isinstance(argnums, int) else tuple(grads)
 
@@ -148,10 +154,22 @@ class _Compiled:
         self.calls = 0
         self.backend: Backend | None = None
         self.programs: OrderedDict[Any, _Program] = OrderedDict()
+        self.turns = Turns()
 
     async def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         arrays: dict[str, np.ndarray] = {}
-        form = _form([*args], arrays, "arg"), _form(kwargs, arrays, "kwarg")
+
+        def leaf(path: str, value: Any) -> _Leaf:
+            if path in arrays:  # {"a.b": x, "a": {"b": y}}
+                raise InputError(f"two arguments are named {path!r}", call_site())
+            arrays[path], _ = host_array(value)
+            return _Leaf(path)
+
+        form = _arrays(args, leaf, "arg"), _arrays(kwargs, leaf, "kwarg")
+        async with self.turns:
+            return await self._run(form, arrays)
+
+    async def _run(self, form: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         types = {name: (array.shape, host_array(array)[1]) for name, array in arrays.items()}
         backend = await self._open()
         key = (repr(form), tuple(types.items()))
@@ -194,16 +212,15 @@ class _Compiled:
         return _Program(built, recipe.names, outputs.form)
 
 
-def _form(value: Any, arrays: dict[str, np.ndarray], path: str) -> Any:
-    """The arguments with arrays replaced by names; floats are arrays, so that a new number compiles nothing."""
+def _arrays(value: Any, leaf: Callable[[str, Any], Any], path: str = "") -> Any:
+    """Arguments with `leaf(path, array)` for arrays; floats are arrays, so that a new number compiles nothing."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if is_nest(value) and not _is_numeric(value):
-        return rebuild(value, (_form(child, arrays, f"{path}.{key}") for key, child in parts(value)))
+        return rebuild(value, (_arrays(child, leaf, f"{path}.{key}") for key, child in parts(value)))
     if callable(value) and not hasattr(value, "__array__"):
         raise InputError(f"a jitted function takes arrays and static values, got {type(value).__name__}", call_site())
-    arrays[path], _ = host_array(value)
-    return _Leaf(path)
+    return leaf(path, value)
 
 
 def _is_numeric(value: Any) -> bool:

@@ -75,5 +75,5 @@ def recipe(
     """A step of a new state."""
     model, optimizer = model or Net(), optimizer or optim.AdamW(1e-2)
     state = State(model, Numpy(), 0)
-    optimizer.prefix = state.enter(optimizer)
-    return step_recipe(model, loss, optimizer, Structure(specs or SPECS), state)
+    with state.entering(optimizer):
+        return step_recipe(model, loss, optimizer, Structure(specs or SPECS), state)

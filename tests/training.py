@@ -1,4 +1,7 @@
-"""A small training that several tests run: a classifier with dropout, statistics and every optimizer state."""
+"""Small trainings that several tests run.
+
+`start` makes a classifier with dropout, statistics and every optimizer state; `line` a linear layer.
+"""
 
 from __future__ import annotations
 
@@ -58,3 +61,18 @@ def assert_same(found: Mapping[str, Any], expected: Mapping[str, Any], *, counte
             assert found[part][name].tobytes() == array.tobytes(), name
     if counters:
         assert (found["calls"], found["seed"]) == (expected["calls"], expected["seed"])
+
+
+LINE = {"x": tg.f32[3, 2]}
+ONES = np.ones((3, 2), np.float32)
+
+
+def squares(model: nn.Module, x: tg.Tensor) -> tg.Tensor:
+    return tg.mean(model(x) ** 2)
+
+
+async def line(loss: Any = squares, inputs: Any = LINE, **options: Any) -> tg.Train:
+    """A 2-to-2 linear layer, under SGD unless another optimizer is given; the same weights each time."""
+    nn.init.manual_seed(1)
+    given = {"optimizer": optim.SGD(0.1), "device": "numpy", **options}
+    return await tg.compile(nn.Linear(2, 2), loss, inputs=inputs, **given)

@@ -13,9 +13,11 @@ const STORAGE = BUFFER.storage | BUFFER.copySrc | BUFFER.copyDst;
 const engineOf = device => cached(engines, device, () => new Engine(device));
 const engines = new WeakMap();
 
-function cached(map, key, make) {
-  if (!map.has(key)) map.set(key, make());
-  return map.get(key);
+function cached(map, key, make, kept = Infinity) {  // of more than `kept`, the ones used last
+  const value = map.has(key) ? map.get(key) : make();
+  map.delete(key);
+  if (map.set(key, value).size > kept) map.delete(map.keys().next().value);
+  return value;
 }
 
 class Engine {
@@ -29,8 +31,8 @@ class Engine {
     this.nextId = 1;
     this.buffers = new Map();    // handle -> GPUBuffer
     this.layouts = new Map();    // 'rrw' -> its bind group and pipeline layouts
-    this.modules = new Map();    // WGSL -> GPUShaderModule
     this.pipelines = new Map();  // layout and WGSL -> promise of a GPUComputePipeline
+    this.kept = 1024;            // pipelines at most; a program has its own besides
     device.lost.then(info => this.lose(`${info.message || 'no reason given'} (${info.reason})`));
   }
 
@@ -154,12 +156,11 @@ class Engine {
   pipeline(label, access, code) {
     const key = `${access} ${code}`;
     return cached(this.pipelines, key, () => {
-      const module = cached(this.modules, code, () => this.device.createShaderModule({ label, code }));
-      const pipeline = this.device.createComputePipelineAsync(
-        { label, layout: this.layout(access).pipeline, compute: { module, entryPoint: 'main' } });
-      pipeline.catch(() => { this.pipelines.delete(key); this.modules.delete(code); });
+      const compute = { module: this.device.createShaderModule({ label, code }), entryPoint: 'main' };
+      const pipeline = this.device.createComputePipelineAsync({ label, layout: this.layout(access).pipeline, compute });
+      pipeline.catch(() => this.pipelines.delete(key));
       return pipeline;
-    });
+    }, this.kept);
   }
 
   /** [dispatch, message, [[line, column, type, text], ...]] of one whose shader did not compile. */

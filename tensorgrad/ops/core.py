@@ -119,7 +119,7 @@ def full(shape: Shape | int, value: float, dtype: DType | None = None) -> Tensor
         dtype = bool_ if isinstance(number, bool) else i32 if isinstance(number, int) else f32
     number = bool(number) if dtype is bool_ else float(number) if dtype.is_float else int(number)
     scalar = bind(const_p, value=number, dtype=dtype)
-    return broadcast_to(scalar, (shape,) if isinstance(shape, int) else tuple(shape))
+    return broadcast_to(scalar, shape)
 
 
 def zeros(shape: Shape | int, dtype: DType = f32) -> Tensor:

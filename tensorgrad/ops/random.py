@@ -17,7 +17,7 @@ from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, call, const, from_index
 from tensorgrad.lower.index import Indices, constant, ravel
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import TensorLike, cast, tensor
+from tensorgrad.ops.core import TensorLike, as_shape, cast, tensor
 from tensorgrad.ops.views import narrow, reshape
 from tensorgrad.primitive import primitive
 from tensorgrad.shape import fail, shape_size
@@ -68,13 +68,13 @@ def step_scalar(name: str) -> Tensor:
     return reshape(ew.bitcast(narrow(step_row(), 0, step_slot(name), 1), f32))
 
 
-def random_bits(shape: Shape) -> Tensor:
+def random_bits(shape: Shape | int) -> Tensor:
     """Random u32 words, other ones at every step and for every operation."""
     ordinal = sum(node.op == "random_bits" for node in current_graph().nodes)
-    return bind(random_bits_p, narrow(step_row(), 0, 0, 2), shape=tuple(shape), ordinal=ordinal)
+    return bind(random_bits_p, narrow(step_row(), 0, 0, 2), shape=as_shape((shape,)), ordinal=ordinal)
 
 
-def uniform(shape: Shape, low: float = 0.0, high: float = 1.0) -> Tensor:
+def uniform(shape: Shape | int, low: float = 0.0, high: float = 1.0) -> Tensor:
     """f32 numbers of `low <= x < high`, each of 2**23 equally likely steps."""
     mantissa = ew.right_shift(random_bits(shape), 9) | 0x3F800000
     unit = ew.bitcast(mantissa, f32) - 1.0
@@ -84,7 +84,7 @@ def uniform(shape: Shape, low: float = 0.0, high: float = 1.0) -> Tensor:
 rand = uniform
 
 
-def randn(shape: Shape, mean: float = 0.0, std: float = 1.0) -> Tensor:
+def randn(shape: Shape | int, mean: float = 0.0, std: float = 1.0) -> Tensor:
     """f32 numbers of the normal distribution, by Box and Muller's transform."""
     radius = ew.sqrt(ew.log(1.0 - uniform(shape)) * -2.0)
     normal = radius * ew.cos(uniform(shape) * (2 * math.pi))
@@ -94,18 +94,18 @@ def randn(shape: Shape, mean: float = 0.0, std: float = 1.0) -> Tensor:
 normal = randn
 
 
-def randint(low: int, high: int, shape: Shape, dtype: DType = i32) -> Tensor:
+def randint(low: int, high: int, shape: Shape | int, dtype: DType = i32) -> Tensor:
     """Whole numbers of `low <= x < high`, each equally likely to one part in 2**32 / (high - low)."""
     if high <= low:
         fail(f"randint: there is no whole number from {low} up to {high}")
     return cast(cast(ew.remainder(random_bits(shape), tensor(np.uint32(high - low))), i32) + low, dtype)
 
 
-def bernoulli(p: TensorLike, shape: Shape | None = None) -> Tensor:
+def bernoulli(p: TensorLike, shape: Shape | int | None = None) -> Tensor:
     """True with probability `p` (a number, or a tensor of them), as bools."""
     if isinstance(p, Tensor):
         shape = p.shape if shape is None else shape
-    return ew.less(uniform(shape or ()), p)
+    return ew.less(uniform(() if shape is None else shape), p)
 
 
 def dropout(x: TensorLike, p: float = 0.5, training: bool | None = None) -> Tensor:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+import numpy as np
+
 from tensorgrad import ops
 from tensorgrad.errors import InputError
 from tensorgrad.ops.arena import ALIGNMENT, pack, place
@@ -118,8 +120,10 @@ class Optimizer:
 
     def check(self, hyper: Mapping[str, Any]) -> None:
         """Raises InputError for hyper-parameters that make no sense."""
-        if not callable(hyper["lr"]):
-            self._require("lr", hyper["lr"], hyper["lr"] >= 0, "0 or more")
+        lr = hyper["lr"]
+        if not callable(lr):
+            fits = isinstance(lr, int | float | np.number) and bool(lr >= 0)
+            self._require("lr", lr, fits, "0 or more")
 
     def _require(self, name: str, value: Any, fits: bool, rule: str) -> None:
         if not fits:

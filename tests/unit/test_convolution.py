@@ -218,9 +218,9 @@ def on_gpu(model: nn.Module, optimizer: optim.Optimizer, shape: tuple[int, ...])
     backend = Numpy()
     backend.limits = GPU
     state = State(model, backend, 0)
-    state.enter(optimizer)
     specs = Structure({"x": tg.f32[shape], "y": tg.i32[shape[0]]})
-    graph = step_recipe(model, lambda m, x, y: tg.cross_entropy(m(x), y), optimizer, specs, state).graph(GPU)
+    with state.entering(optimizer):
+        graph = step_recipe(model, lambda m, x, y: tg.cross_entropy(m(x), y), optimizer, specs, state).graph(GPU)
     return lower(graph, {"loss": graph.outputs[0]}, max_buffers=GPU.storage_buffers)
 
 

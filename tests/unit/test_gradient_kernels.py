@@ -139,9 +139,9 @@ def test_an_update_takes_one_kernel_whatever_the_number_of_parts() -> None:
     backend = on_gpu(Numpy())
     state = State(Deep(), backend, 0)
     optimizer = optim.SGD(0.1)
-    optimizer.prefix = state.enter(optimizer)
     specs = Structure({"x": tg.f32[2048, 5]})
-    graph = step_recipe(state.module, lambda m, x: tg.mean(m(x) ** 2), optimizer, specs, state).graph(Limits())
+    with state.entering(optimizer):
+        graph = step_recipe(state.module, lambda m, x: tg.mean(m(x) ** 2), optimizer, specs, state).graph(Limits())
     low = lower(graph, {"loss": graph.outputs[0]})
     adding = [k for k in low.kernels if all(graph.node(v).op == "place" for v in k.writes) and k.kind == "map"]
     assert adding == []

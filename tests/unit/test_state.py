@@ -11,6 +11,7 @@ import tensorgrad as tg
 from reference.stored import f
 from tensorgrad import nn, optim
 from tensorgrad.errors import CheckpointError
+from training import assert_same
 
 SPECS = {"x": tg.f32[4, 3], "t": tg.i32[4]}
 
@@ -171,3 +172,104 @@ def test_two_losses_train_two_networks_against_each_other() -> None:
         assert judge.state.counts == {"optim": 2, "optim2": 1}
 
     tg.sync(run())
+
+
+async def test_all_that_does_not_fit_is_listed_together_and_nothing_is_loaded() -> None:
+    train = await start()
+    await losses(train, 0, 2)
+    before = await train.state_dict()
+    model = {**before["model"], "into.weight": np.zeros((3, 4)), "more": np.zeros(1), "seen": np.zeros(1, complex)}
+    del model["into.bias"]
+    optimizer = {**before["optimizer"], "optim.exp_avg.into.weight": np.zeros(2), "optim.more": 1.0}
+    del optimizer["optim.exp_avg_sq.into.bias"], optimizer["optim.steps"]
+    given = {"model": model, "optimizer": optimizer, "calls": "many", "seed": -1}
+    with pytest.raises(CheckpointError) as caught:
+        await train.load_state_dict(given)
+    listed = [line.strip() for line in str(caught.value).splitlines()]
+    for text in (
+        "missing: into.bias (f32[3])",
+        "unexpected: more",
+        "does not fit: into.weight has shape [3, 4], expected f32[3, 3]",
+        "missing: optim.steps (i32[])",
+        "missing: optim.exp_avg_sq.into.bias (f32[3])",
+        "unexpected: optim.more",
+        "does not fit: optim.exp_avg.into.weight has shape [2], expected f32[3, 3]",
+        "'calls' of the state dict must be a whole number, got 'many'",
+        "'seed' of the state dict must not be negative, got -1",
+    ):
+        assert text in listed
+    assert any(line.startswith("does not fit: seen has dtype complex") for line in listed)
+    assert_same(await train.state_dict(), before)
+    # without strict, what has the wrong form is still an error
+    with pytest.raises(CheckpointError) as caught:
+        await train.load_state_dict(given, strict=False)
+    text = str(caught.value)
+    assert "missing" not in text
+    assert "unexpected" not in text
+    assert text.count("does not fit: ") == 3
+    assert_same(await train.state_dict(), before)
+    assert await losses(train, 2, 4) == (await losses(await start(), 0, 4))[2:]
+
+
+async def test_without_strict_the_rest_is_loaded_and_told() -> None:
+    train, other = await start(), await start(init=50)
+    await losses(train, 0, 2)
+    saved, old = await train.state_dict(), await other.state_dict()
+    model = {**saved["model"], "more": np.zeros(1)}
+    optimizer = {**saved["optimizer"], "optim.more": 1.0}
+    del model["into.bias"], optimizer["optim.exp_avg.into.weight"]
+    given = {"model": model, "optimizer": optimizer, "seed": 77}
+    missing, unexpected = await other.load_state_dict(given, strict=False)
+    assert (missing, unexpected) == (["into.bias", "optim.exp_avg.into.weight"], ["more", "optim.more"])
+    expected: dict[str, Any] = {"model": {**saved["model"]}, "optimizer": {**saved["optimizer"]}}
+    expected["model"]["into.bias"] = old["model"]["into.bias"]
+    expected["optimizer"]["optim.exp_avg.into.weight"] = old["optimizer"]["optim.exp_avg.into.weight"]
+    assert_same(await other.state_dict(), {**expected, "calls": 0, "seed": 77})
+    assert other.state.steps == 2
+    # weights alone say nothing of the optimizer
+    assert await other.load_state_dict({"into.bias": np.ones(3)}, strict=False) == (
+        ["seen", "into.weight", "out.weight", "out.bias"],
+        [],
+    )
+    assert (await other.state_dict())["model"]["into.bias"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"calls": 1.5}, "'calls' of the state dict must be a whole number, got 1.5"),
+        ({"calls": np.zeros(2, int)}, "'calls' of the state dict must be a whole number"),
+        ({"seed": None}, "'seed' of the state dict must be a whole number, got None"),
+        ({"optimizer": None}, "maps names to arrays, got NoneType"),
+        ({"optimizer": [1]}, "maps names to arrays, got list"),
+    ],
+    ids=str,
+)
+async def test_a_part_of_another_kind(change: dict[str, Any], text: str) -> None:
+    train = await start()
+    before = await train.state_dict()
+    with pytest.raises(CheckpointError, match=text):
+        await train.load_state_dict({**before, **change})
+    assert_same(await train.state_dict(), before)
+    for part in ("optimizer", "calls", "seed"):
+        with pytest.raises(CheckpointError, match=f"no {part!r}" if part != "optimizer" else r"missing: optim\.steps"):
+            await train.load_state_dict({name: value for name, value in before.items() if name != part})
+    for given in (None, [1], "weights"):
+        with pytest.raises(CheckpointError, match="maps names to arrays"):
+            await train.load_state_dict(given)  # type: ignore[arg-type]
+    numbers = {**before, "calls": np.array(5), "seed": np.uint32(2**32 - 1)}
+    await train.load_state_dict(numbers)
+    assert (train.state.calls, train.state.seed) == (5, 2**32 - 1)
+
+
+async def test_arrays_that_are_saved_and_loaded_are_copies() -> None:
+    train = await start()
+    saved = await train.state_dict()
+    expected = await losses(train, 0, 2)
+    for part in ("model", "optimizer"):
+        for array in saved[part].values():
+            assert not np.shares_memory(array, train.state.module.into.weight.data)  # type: ignore[attr-defined]
+    await train.load_state_dict(saved)
+    for array in (*saved["model"].values(), *saved["optimizer"].values()):
+        array[...] = 7
+    assert await losses(train, 0, 2) == expected
