@@ -77,9 +77,11 @@ def _single(side: Side, count: int, read: Read, setup: list[str]) -> tuple[list[
     def element(i: int, u: int) -> str:
         return guarded(read, [f"{x}p{i}_{n} + {x}m{u}_{n}" for n in range(len(sums))], access)
 
-    fours = [line for u in range(4) for line in step(u)]
-    fours += [f"let {x}{i} = vec4<f32>({', '.join(element(i, u) for u in range(4))});" for i in range(count)]
-    return setup, fours, [*step(0), *(f"let {x}{i} = {element(i, 0)};" for i in range(count))]
+    # as many lines as there are rows, for `products` takes them four by four: the steps stand before the first
+    moving = [line for u in range(4) for line in step(u)]
+    fours = [f"let {x}{i} = vec4<f32>({', '.join(element(i, u) for u in range(4))});" for i in range(count)]
+    singles = [f"let {x}{i} = {element(i, 0)};" for i in range(count)]
+    return setup, [" ".join([*moving, fours[0]]), *fours[1:]], [" ".join([*step(0), singles[0]]), *singles[1:]]
 
 
 def _rows(side: Side, count: int) -> list[str]:
