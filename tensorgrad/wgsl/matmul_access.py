@@ -44,6 +44,11 @@ class Affine:
     parts: dict[Var, Index]
     guards: tuple[Guard, ...] = ()
 
+    @property
+    def sums(self) -> tuple[Guard, ...]:
+        """What is computed for a load: its index (whose size is 0), then what is compared with a size."""
+        return Guard(self.const, self.parts, 0), *self.guards
+
     def part(self, var: Var) -> Index:
         return self.parts.get(var, Index(()))
 

@@ -116,7 +116,7 @@ def _unit(side: Side, out: Loading, unit: int, total: int, read: Read, element: 
     out.setup.append(f"let {x}e{u} = lid{f' + {shift}u' if shift > 0 else f' - {-shift}u' if shift else ''};")
     # a thread without work: an index that wrapped below zero is refused by the same comparison
     guards = [f"{x}e{u} < {total}u"] if total % side.threads and first + side.threads > total else []
-    out.setup += _place(side, f"{x}e{u}", f"{x}t{u}", f"{x}k{u}")
+    out.setup += _place(side, f"{x}e{u}", f"{x}t{u}", f"{x}k{u}", u > 0)
     bounds = [f"k0 + {x}k{u} < {side.k.size}u"] if side.k.size % side.steps else []
     moving: dict[str, str] = {}
     registers = _addresses(side, out, u, read, element, moving)
@@ -140,8 +140,12 @@ def _unit(side: Side, out: Loading, unit: int, total: int, read: Read, element: 
     out.put += [f"if ({guards[0]}) {{", *(f"  {line}" for line in puts), "}"] if guards else puts
 
 
-def _place(side: Side, e: str, t: str, k: str) -> list[str]:
-    """Which vec4 of the axis (`t`) and which step (`k`) the work item `e` is."""
+def _place(side: Side, e: str, t: str, k: str, again: bool) -> list[str]:
+    """Which vec4 of the axis (`t`) and which step (`k`) the work item `e` is.
+
+    Args:
+        again: it is not the first of its thread; where all of them have one vec4, or one step, it is said so.
+    """
     rows, quarters = side.extent // 4, side.steps // 4
     if side.mode == "along":
         # Neighbours read adjacent memory, four of them 64 bytes: fewer rows in a load are fewer cache lines. But they
@@ -152,8 +156,13 @@ def _place(side: Side, e: str, t: str, k: str) -> list[str]:
             step += f" + {e} / {fast * rows}u * {4 * fast}u"
         return [f"let {t} = {e} / {fast}u % {rows}u;", f"let {k} = {step};"]
     if side.by_steps:
-        return [f"let {t} = {e} / {side.steps}u;", f"let {k} = {e} % {side.steps}u;"]
-    return [f"let {t} = {e} % {rows}u;", f"let {k} = {e} / {rows}u;"]
+        same = again and side.threads % side.steps == 0
+        return [
+            f"let {t} = {e} / {side.steps}u;",
+            f"let {k} = {f'{side.letter}k0' if same else f'{e} % {side.steps}u'};",
+        ]
+    same = again and side.threads % rows == 0
+    return [f"let {t} = {f'{side.letter}t0' if same else f'{e} % {rows}u'};", f"let {k} = {e} / {rows}u;"]
 
 
 def _addresses(
@@ -190,14 +199,19 @@ def _addresses(
         access = side.access
         values = []
         for i, row in enumerate(rows):
-            sums = [(access.const, access.parts), *((g.const, g.parts) for g in access.guards)]
-            address, *guarded = (
-                _address(side, out, moving, f"{x}p{u}_{i}_{n}", *s, side.axis, row, side.k, f"{x}k{u}")
-                for n, s in enumerate(sums)
+            sums = (
+                _address(side, out, moving, f"{x}p{u}_{i}_{n}", const, parts, side.axis, row, side.k, f"{x}k{u}")
+                for n, (const, parts, _) in enumerate(access.sums)
             )
-            tests = [f"{code} < {g.size}u" for code, g in zip(guarded, access.guards, strict=True)]
-            values.append(f"select(0.0, {read(address)}, {' && '.join(tests)})" if tests else read(address))
+            values.append(guarded(read, list(sums), access))
     return [(f"{x}v{u}", f"vec4<f32>({', '.join(values)})")]
+
+
+def guarded(read: Read, sums: list[str], access: Affine) -> str:
+    """Code of a load, or of 0 where a comparison fails; `sums` is the code of `access.sums`."""
+    address, *compared = sums
+    tests = [f"{code} < {guard.size}u" for code, guard in zip(compared, access.guards, strict=True)]
+    return f"select(0.0, {read(address)}, {' && '.join(tests)})" if tests else read(address)
 
 
 def _address_along(side: Side, out: Loading, moving: dict[str, str], u: int, name: str, row: str) -> str:

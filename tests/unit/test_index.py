@@ -112,6 +112,14 @@ def test_a_quotient_and_a_remainder_of_one_size_do_not_add_up():
     np.testing.assert_array_equal(numbers(both, i), count // 7 + count % 7)
 
 
+def test_a_quotient_and_its_remainder_melt_below_zero_too():
+    index = of_var(Var("i", 10)) + -3
+    quotient, remainder = index.divmod(4)
+    assert quotient * 4 + remainder == index
+    assert make([*(quotient * 12).terms, *(remainder * 3).terms], 5) == index * 3 + 5
+    assert quotient * 5 + remainder != index
+
+
 def test_negative_indices_wrap_and_are_refused_by_one_comparison():
     i = Var("i0", 8)
     moved = of_var(i) + -3
