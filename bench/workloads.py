@@ -186,7 +186,8 @@ async def session(work: Any, options: Any) -> Session:
     note = {
         "compile_s": time.perf_counter() - start,
         "kernels": len(train.built.kernels),
-        "plan_mb": train.built.lowered.memory.plan.nbytes / 1e6 if train.built.lowered else 0,
+        "cached": train.built.compiled.cached,
+        "plan_mb": program.plan.nbytes / 1e6 if (program := train.built.compiled.program) else 0,
     }
 
     async def step(i: int, read: bool) -> float | None:

@@ -107,8 +107,7 @@ class Composer:
                 self._store(value, "it is read after the kernels")
             elif not REGISTRY[node.op].view and node.op not in FREE:
                 cost = self._cost(node)
-                dear = not self.recompute or self._ops(cost) > CHEAP or self._large(cost, node) > 1
-                if readers[value] > 1 and dear:
+                if readers[value] > 1 and self._dear(node, cost):
                     self._store(value, f"{readers[value]} operations read it, which is dearer to compute than to read")
                 elif self._expands(node, cost):
                     self._store(value, "its readers are so much larger that each element would be computed many times")
@@ -157,6 +156,10 @@ class Composer:
                 widest = self.graph.node(widest).inputs[0]
             for value in reversed(chain):
                 self.costs[value] = self._cost(self.graph.node(value))
+
+    def _dear(self, node: Node, cost: Costs) -> bool:
+        """It is dearer to compute again than to read."""
+        return not self.recompute or self._ops(cost) > CHEAP or self._large(cost, node) > 1
 
     def _ops(self, cost: Costs) -> int:
         return sum(_COSTS.get(self.graph.nodes[i].op, 1) for i in cost.nodes)

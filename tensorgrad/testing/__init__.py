@@ -25,6 +25,9 @@ What it does
     environment; nothing is built. Fixtures of a marked test are made in the page.
     Async tests and async fixtures work in the page and outside of it.
 
+    The plan cache is off in the page, so that no test depends on what another has compiled; a test
+    that wants it says `tg.cache.enable()`.
+
     A test that takes too long is interrupted and fails with the traceback of where it
     was; if it does not react (because it waits for a promise), the page is replaced and the
     next test goes on in a new one. The same happens when the page crashes.

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tensorgrad import cache
 from tensorgrad.testing import asynchronous
 
 
@@ -31,7 +32,7 @@ def main(text: str) -> int:
     sys.path.remove("/packages")
     sys.path.append("/packages")
     os.chdir(config["cwd"])
-    os.environ.setdefault("TENSORGRAD_CACHE", "0")  # no test depends on what another has compiled
+    cache.enable(False)  # no test depends on what another has compiled
     with open("/project.ini", "w") as file:
         file.write(config["ini"])
     return int(pytest.main(config["args"], plugins=[asynchronous, Bridge(config["options"], config["wanted"])]))

@@ -19,6 +19,10 @@ from training import assert_same, batch, losses, start
 pytestmark = pytest.mark.webgpu
 
 
+STARTED_WITH = cache.enable(False)
+cache.enable(STARTED_WITH)
+
+
 @pytest.fixture(autouse=True)
 async def on() -> AsyncIterator[None]:
     before = cache.enable(True)
@@ -26,6 +30,10 @@ async def on() -> AsyncIterator[None]:
     yield
     await cache.clear()
     cache.enable(before)
+
+
+async def test_the_plugin_leaves_it_off() -> None:
+    assert not STARTED_WITH
 
 
 class Counter:
