@@ -69,11 +69,12 @@ async def test_inputs_of_every_type_and_odd_sizes(monkeypatch: pytest.MonkeyPatc
     expected = data["b"].sum(1) * 10 + data["i"] * 100
     expected = expected + data["x"].sum((1, 2)) * 1000
     np.testing.assert_array_equal(await train.run_steps(9, data), np.resize(expected, 9))
-    limits = train.state.backend.device.limits  # type: ignore[attr-defined]
-    monkeypatch.setattr(train.state.backend.device, "limits", limits.__class__(buffer_size=64))  # type: ignore[attr-defined]
-    whole = train.built.executor.device.buffer_count  # type: ignore[attr-defined]
-    parts = await train.upload(data)
-    assert train.built.executor.device.buffer_count == whole + 3 + 1 + 4  # type: ignore[attr-defined]
+    device = train.state.backend.device  # type: ignore[attr-defined]
+    whole = device.buffer_count
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "limits", device.limits.__class__(buffer_size=64))
+        parts = await train.upload(data)
+    assert device.buffer_count == whole + 3 + 1 + 4
     np.testing.assert_array_equal(await train.run_steps(9, parts), np.resize(expected, 9))
 
 
