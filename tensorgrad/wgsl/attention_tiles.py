@@ -26,7 +26,7 @@ TILES: tuple[Tile, ...] = (
 """What `choose` chooses from, the best first where all of them fit, as measured on an H200."""
 
 
-REGISTERS = 120
+REGISTERS = 160
 """Numbers that a thread should hold at most: beyond, with what else it needs, some GPUs move them to memory."""
 
 
