@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tensorgrad.lower.index import Index, Var
 from tensorgrad.wgsl.matmul_access import quarter_of, show_part
-from tensorgrad.wgsl.matmul_load import Element, Read, Side, guarded
+from tensorgrad.wgsl.matmul_load import Element, Read, Side
 
 _XYZW = "xyzw"
 
@@ -25,8 +25,6 @@ def operand(side: Side, count: int, read: Read, element: Element) -> tuple[list[
     if side.mode == "across":
         return _across(side, count, read, element)
     x, setup = side.letter, _rows(side, count)
-    if side.mode == "single" and side.access:
-        return _single(side, count, read, setup)
     singles = [f"let {x}{i} = {element('vb', f'{x}r{i}', 'k')};" for i in range(count)]
     if side.mode == "single":
         fours = [
@@ -56,32 +54,6 @@ def _across(side: Side, count: int, read: Read, element: Element) -> tuple[list[
             for i, c in enumerate(_XYZW)
         ]
     return setup, fours, [f"let {x}{i} = {element('vb', f'{x}r{i}', 'k')};" for i in range(count)]
-
-
-def _single(side: Side, count: int, read: Read, setup: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """Element by element: of each address and of what it is compared with, a part is known before the loop."""
-    access = side.access
-    assert access
-    x, nothing = side.letter, Index(())
-    sums = access.sums
-    for i in range(count):
-        rows = (_fixed(side, const, parts, side.axis, f"{x}r{i}") for const, parts, _ in sums)
-        setup += [f"let {x}p{i}_{n} = {code};" for n, code in enumerate(rows)]
-
-    def step(u: int) -> list[str]:
-        at = {side.k: f"(k + {u}u)" if u else "k"}
-        return [
-            f"let {x}m{u}_{n} = {show_part(parts.get(side.k, nothing), at)};" for n, (_, parts, _) in enumerate(sums)
-        ]
-
-    def element(i: int, u: int) -> str:
-        return guarded(read, [f"{x}p{i}_{n} + {x}m{u}_{n}" for n in range(len(sums))], access)
-
-    # as many lines as there are rows, for `products` takes them four by four: the steps stand before the first
-    moving = [line for u in range(4) for line in step(u)]
-    fours = [f"let {x}{i} = vec4<f32>({', '.join(element(i, u) for u in range(4))});" for i in range(count)]
-    singles = [f"let {x}{i} = {element(i, 0)};" for i in range(count)]
-    return setup, [" ".join([*moving, fours[0]]), *fours[1:]], [" ".join([*step(0), singles[0]]), *singles[1:]]
 
 
 def _rows(side: Side, count: int) -> list[str]:
