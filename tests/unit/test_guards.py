@@ -1,0 +1,100 @@
+"""What a step of each of the benchmark's workloads costs, as exact counts. They may only fall.
+
+A change that lowers a count changes the number here; one that raises it says why in its message.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+import workloads
+
+from steps import LARGE, Compiled, compiled
+from tensorgrad import optim
+from tensorgrad.device.base import Limits
+
+STAGES = [(64, 64, 1), (64, 64, 1), *((c // s, c, s) for c in (128, 256, 512) for s in (2, 1))]
+
+
+class Cost(NamedTuple):
+    """Of one step.
+
+    Attributes:
+        dispatches: kernels that run.
+        pipelines: different ones.
+        bindings: buffers bound by all kernels together.
+        copies: buffers that are copied after the kernels.
+        megabytes: of all buffers of the plan, rounded up.
+    """
+
+    dispatches: int
+    pipelines: int
+    bindings: int
+    copies: int
+    megabytes: int
+
+
+def work(kind: str, rows: int, *dims: int) -> Any:
+    return SimpleNamespace(kind=kind, B=rows, dims=dims)
+
+
+def options(**gpt: int) -> dict[str, Any]:
+    return {"gpt": {"V": 65, **gpt}, "stages": STAGES}
+
+
+STEPS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "sin MLP": (work("sin", 256, 1, 64, 64, 1), {}),
+    "MNIST MLP": (work("mlp", 128, 784, 256, 128, 10), {}),
+    "MNIST CNN": (work("cnn", 64), options()),
+    "character GPT": (work("gpt", 16), options(B=16, T=64, L=4, D=128, H=4)),
+    "baby GPT": (work("gpt", 32), options(B=32, T=256, L=6, D=384, H=6)),
+    "ResNet-18": (work("resnet", 16), options()),
+}
+
+
+def step(name: str, limits: Limits) -> Compiled:
+    given, settings = STEPS[name]
+    model, loss_fn, specs, _ = workloads.problem(given, settings)
+    optimizer = optim.SGD(0.01, momentum=0.9) if name == "ResNet-18" else optim.Adam(1e-3)
+    return compiled(model, loss_fn, optimizer, specs, limits)
+
+
+def cost(found: Compiled) -> Cost:
+    plan, run = found.lowered.memory.plan, [k for k in found.kernels if k.runs]
+    return Cost(
+        len(run),
+        len({k.wgsl for k in run}),
+        sum(len(k.bindings) for k in run),
+        len(plan.writebacks),
+        -(-plan.nbytes // 10**6),
+    )
+
+
+LARGE_GPU = {
+    "sin MLP": Cost(9, 9, 42, 0, 1),
+    "MNIST MLP": Cost(12, 12, 55, 0, 5),
+    "MNIST CNN": Cost(19, 19, 70, 0, 13),
+    "character GPT": Cost(124, 33, 585, 0, 72),
+    "baby GPT": Cost(242, 42, 934, 0, 1773),
+    "ResNet-18": Cost(149, 94, 642, 0, 234),
+}
+
+SMALLEST_GPU = {
+    "MNIST CNN": Cost(19, 19, 70, 0, 13),
+    "character GPT": Cost(124, 33, 585, 0, 72),
+    "ResNet-18": Cost(150, 93, 630, 0, 234),
+}
+
+
+@pytest.mark.parametrize("name", LARGE_GPU)
+def test_on_a_large_gpu(name: str) -> None:
+    assert cost(step(name, LARGE)) == LARGE_GPU[name]
+
+
+@pytest.mark.parametrize("name", SMALLEST_GPU)
+def test_with_the_limits_that_webgpu_guarantees(name: str) -> None:
+    found = step(name, Limits())
+    assert cost(found) == SMALLEST_GPU[name]
+    assert max(len(k.bindings) for k in found.kernels) <= 8
