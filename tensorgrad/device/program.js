@@ -5,7 +5,7 @@ const BUFFER = { mapRead: 0x1, copySrc: 0x4, copyDst: 0x8, storage: 0x80, queryR
 const READBACK = BUFFER.mapRead | BUFFER.copyDst;
 const COMPUTE = 0x4, MAP_READ = 0x1;
 const RING = 1024, MAX_QUERIES = 4096, OK = 0, LOST = 1, FAILED = 2, AGAIN = 3;
-const IN_FLIGHT = 3, GROUP_MS = 4, AT_ONCE = 256;
+const IN_FLIGHT = 3, GROUP_MS = 4, AT_ONCE = 256, AHEAD = 32;
 
 class Lost extends Error {}
 const status = error => (error instanceof Lost ? LOST : FAILED);
@@ -16,6 +16,7 @@ class Program {
     Object.assign(this, { engine, spec, pipelines, staging, wake, label: spec.label });
     this.memory = null;                // view of the inputs' staging memory in Python's heap
     this.list = [];                    // what a step dispatches: [{label, pipeline, group, x, y}]
+    this.ready = null;                 // the next step's command buffers, where they are encoded ahead
     this.reads = [];                   // [{ranges, size}]
     this.landing = this.ring = 0;      // handles: where reads arrive, where losses wait
     this.turn = this.steps = 0;        // reads and steps so far
@@ -41,7 +42,8 @@ class Program {
       this.ring = engine.create('tensorgrad losses', RING * 4, BUFFER.copySrc | BUFFER.copyDst);
       this.prepareRead([spec.loss]);  // read 0 is the loss
     }
-    this.encode(null, encoder => this.keepLoss(encoder));
+    const commands = this.encode();
+    if (this.list.length >= AHEAD) this.ready = commands;
   }
 
   /** Registers ranges that a step can return; the result is the `index` of `replay`. */
@@ -131,14 +133,24 @@ class Program {
     const read = index < 0 ? null : this.reads[index];
     const landing = read && this.readback(read.size);
     this.upload();
-    this.submit(this.encode(null, encoder => {
+    this.submit(this.step(encoder => {
       this.keepLoss(encoder);
       if (read) engine.copyOut(encoder, read.ranges, landing);
     }));
     const number = this.countStep();
     if (read) this.answer(ticket, read.size, landing, withLoss ? number : null);
     else this.mark();
+    if (this.list.length >= AHEAD) this.ready = this.encode();
     return this.flying.length < IN_FLIGHT ? 0 : 1;
+  }
+
+  /** The command buffers of a step, and of the copies that `after` encodes. A long step is encoded while the
+   *  device works on the one before. */
+  step(after) {
+    if (!this.ready) return this.encode(null, after);
+    const encoder = this.engine.device.createCommandEncoder({ label: this.label });
+    after(encoder);
+    return [...this.ready, encoder.finish()];
   }
 
   /** `count` steps whose inputs are on the device. Each of `feeds` is [range of an input, buffers, values in
@@ -279,7 +291,7 @@ class Program {
   close() {
     this.turn++;
     this.memory?.release();
-    this.memory = this.wake = null;
+    this.memory = this.wake = this.ready = null;
     this.engine.free([this.ring, this.landing]);
   }
 }
