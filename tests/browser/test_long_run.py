@@ -36,6 +36,7 @@ def traced() -> Iterator[Callable[[], int]]:
 async def held(call: Callable[[np.ndarray], Awaitable[Any]]) -> list[tuple[int, int]]:
     """PyProxies and buffers that calls with each size have left, once the oldest programs go, and at the end."""
     found, alive = [], 0
+    gc.collect()  # what earlier tests left must not be freed in between
     with traced() as proxies, Spy() as spy:
         for n in SIZES:
             x = np.full((n, 3), n, np.float32)
