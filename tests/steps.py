@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import workloads
 
 import tensorgrad as tg
 from tensorgrad import nn, optim
@@ -48,3 +51,32 @@ def compiled(
     graph = recipe.graph(limits)
     lowered = lower(graph, recipe.outputs(graph), max_buffers=limits.storage_buffers)
     return Compiled(lowered, generate(lowered, limits))
+
+
+STAGES = [(64, 64, 1), (64, 64, 1), *((c // s, c, s) for c in (128, 256, 512) for s in (2, 1))]
+
+
+def work(kind: str, rows: int, *dims: int) -> Any:
+    return SimpleNamespace(kind=kind, B=rows, dims=dims)
+
+
+def options(**gpt: int) -> dict[str, Any]:
+    return {"gpt": {"V": 65, **gpt}, "stages": STAGES}
+
+
+STEPS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "sin MLP": (work("sin", 256, 1, 64, 64, 1), {}),
+    "MNIST MLP": (work("mlp", 128, 784, 256, 128, 10), {}),
+    "MNIST CNN": (work("cnn", 64), options()),
+    "character GPT": (work("gpt", 16), options(B=16, T=64, L=4, D=128, H=4)),
+    "baby GPT": (work("gpt", 32), options(B=32, T=256, L=6, D=384, H=6)),
+    "ResNet-18": (work("resnet", 16), options()),
+}
+
+
+def step(name: str, limits: Limits) -> Compiled:
+    """That of a workload of `STEPS`."""
+    given, settings = STEPS[name]
+    model, loss_fn, specs, _ = workloads.problem(given, settings)
+    optimizer = optim.SGD(0.01, momentum=0.9) if name == "ResNet-18" else optim.Adam(1e-3)
+    return compiled(model, loss_fn, optimizer, specs, limits)

@@ -121,7 +121,8 @@ def main() -> None:
                     }
                 )
     (options.folder / "attention.json").write_text(json.dumps(jobs))
-    shutil.copy(HERE / "attention.html", options.folder)
+    for page in (HERE / "attention.html", HERE.parent / "timing.js"):
+        shutil.copy(page, options.folder)
     print(f"{sum(len(j['variants']) for j in jobs)} kernels on {len(jobs)} jobs in {options.folder}")
 
 

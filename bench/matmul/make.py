@@ -146,7 +146,8 @@ def main() -> None:
                 }
             )
     (options.folder / "matmul.json").write_text(json.dumps(jobs))
-    shutil.copy(HERE / "matmul.html", options.folder)
+    for page in (HERE / "matmul.html", HERE.parent / "timing.js"):
+        shutil.copy(page, options.folder)
     print(f"{sum(len(j['variants']) for j in jobs)} kernels on {len(jobs)} shapes in {options.folder}")
 
 
