@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,10 +15,8 @@ from tensorgrad.nn.module import Module
 from tensorgrad.nn.parameter import Parameter
 from tensorgrad.ops.convolution import Padding
 from tensorgrad.ops.core import TensorLike
-from tensorgrad.ops.windows import numbers
+from tensorgrad.ops.windows import Numbers, numbers
 from tensorgrad.tensor import Tensor
-
-Numbers = int | Sequence[int]
 
 
 class _Conv(Module):
@@ -95,7 +92,17 @@ class Conv2d(_Conv):
         return ops.conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
 
 
-class MaxPool2d(Module):
+class _Pool(Module):
+    kernel_size: Numbers
+    stride: Numbers | None
+    padding: Numbers
+
+    def extra_repr(self) -> str:
+        stride = self.kernel_size if self.stride is None else self.stride
+        return f"{self.kernel_size}, stride={stride}, padding={self.padding}"
+
+
+class MaxPool2d(_Pool):
     """`max_pool2d`: the largest element of each window."""
 
     def __init__(
@@ -112,11 +119,8 @@ class MaxPool2d(Module):
     def forward(self, x: TensorLike) -> Tensor:
         return ops.max_pool2d(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
 
-    def extra_repr(self) -> str:
-        return _pool_repr(self)
 
-
-class AvgPool2d(Module):
+class AvgPool2d(_Pool):
     """`avg_pool2d`: the mean of each window."""
 
     def __init__(
@@ -136,14 +140,6 @@ class AvgPool2d(Module):
             x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
             self.divisor_override,
         )  # fmt: skip
-
-    def extra_repr(self) -> str:
-        return _pool_repr(self)
-
-
-def _pool_repr(pool: Any) -> str:
-    stride = pool.kernel_size if pool.stride is None else pool.stride
-    return f"{pool.kernel_size}, stride={stride}, padding={pool.padding}"
 
 
 class AdaptiveAvgPool2d(Module):

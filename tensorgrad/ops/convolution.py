@@ -24,12 +24,11 @@ from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.matmul import matmul
 from tensorgrad.ops.reduce import sum as sum_
 from tensorgrad.ops.views import flip, permute, reshape, swapaxes
-from tensorgrad.ops.windows import Slide, Slides, fold, numbers, slides, window_p
+from tensorgrad.ops.windows import Numbers, Slide, Slides, fold, numbers, slides, window_p
 from tensorgrad.shape import fail, show_shape
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import bind
 
-Numbers = int | Sequence[int]
 Padding = int | Sequence[Any] | Literal["same", "valid"]
 
 NARROW = 4

@@ -16,12 +16,10 @@ from tensorgrad.ops.reduce import argmax, mean, require_float
 from tensorgrad.ops.reduce import max as max_
 from tensorgrad.ops.reduce import sum as sum_
 from tensorgrad.ops.views import expand_dims, reshape
-from tensorgrad.ops.windows import Slides, fold, numbers, slides, window_p
+from tensorgrad.ops.windows import Numbers, Slides, fold, numbers, slides, window_p
 from tensorgrad.shape import fail, show_shape
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import bind
-
-Numbers = int | Sequence[int]
 
 
 def max_pool1d(

@@ -25,6 +25,9 @@ from tensorgrad.shape import fail, show_shape
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import bind
 
+Numbers = int | Sequence[int]
+"""A number for every axis, or one for each."""
+
 
 class Slide(NamedTuple):
     """How windows move along one axis.
@@ -58,8 +61,8 @@ Slides = tuple[Slide, ...]
 def slides(
     op: str,
     size: Sequence[int],
-    stride: int | Sequence[int] = 1,
-    dilation: int | Sequence[int] = 1,
+    stride: Numbers = 1,
+    dilation: Numbers = 1,
     padding: int | Sequence[Any] = 0,
 ) -> Slides:
     """The slides of as many axes as `size` has; numbers stand for all axes.
@@ -79,7 +82,7 @@ def slides(
     return tuple(Slide(k, s, d, *p) for k, s, d, p in zip(*columns, pairs, strict=True))
 
 
-def numbers(op: str, name: str, value: int | Sequence[int], rank: int) -> tuple[int, ...]:
+def numbers(op: str, name: str, value: Numbers, rank: int) -> tuple[int, ...]:
     """A number for each of `rank` axes, from one for all or one for each."""
     found = (value,) * rank if isinstance(value, int) else tuple(int(v) for v in value)
     if len(found) != rank:
@@ -248,9 +251,9 @@ fold_p = primitive(
 
 def window(
     x: TensorLike,
-    size: int | Sequence[int],
-    stride: int | Sequence[int] = 1,
-    dilation: int | Sequence[int] = 1,
+    size: Numbers,
+    stride: Numbers = 1,
+    dilation: Numbers = 1,
     padding: int | Sequence[Any] = 0,
     value: float = 0,
 ) -> Tensor:
