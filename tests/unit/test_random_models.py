@@ -195,7 +195,9 @@ def test_random_models_train_the_same_as_on_a_gpu(seed: int, monkeypatch: pytest
     monkeypatch.setattr(arenas, "LARGE_MODEL", 1000 * (seed % 2))
     monkeypatch.setattr(arenas, "SMALL", 300)
     _, losses, weights, found = trained(seed, "numpy")
-    for backend in (on_gpu(Numpy()), on_gpu(Interpret())):
+    # a small binding cuts the arenas, and has no room for some parts of gradients
+    limits = {"binding_size": 4096} if seed % 3 == 0 else {}
+    for backend in (on_gpu(Numpy(), **limits), on_gpu(Interpret(), **limits)):
         other = trained(seed, backend)
         np.testing.assert_allclose(other[1], losses, rtol=1e-4)
         for name, wanted in (weights | found).items():
