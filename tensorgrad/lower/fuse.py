@@ -56,6 +56,8 @@ class Fuser:
         self.reads = [k.loads() for k in kernels]
         self.writer = {v: i for i, k in enumerate(kernels) for v in k.writes}
         self.readers: dict[Value, set[int]] = {}
+        packs = [Value(node.id) for node in graph.nodes if node.op == "pack"]
+        self.arena = {part: pack for pack in packs for part, _ in parts(graph, pack) if part not in updates}
         self.order = Order()
         for i, reads in enumerate(self.reads):
             for value in self._held(reads):
@@ -96,13 +98,20 @@ class Fuser:
         """No third kernel has to run after j and before i."""
         return not any(self.order.precedes(j, p) for p in self._producers(i) if p != j)
 
-    def _fits(self, a: Kernel, b: Kernel, i: int, j: int) -> bool:
-        """The joined kernel's buffers are within the device's limit."""
+    def _unfit(self, a: Kernel, b: Kernel, i: int, j: int) -> str | None:
+        """Why the device could not bind the buffers of the joined kernel, if it could not."""
         both = {i, j}
         written = [*a.writes, *b.writes]
         kept = [v for v in written if v in self.outside or self.readers.get(v, set()) - both]
         read = (set(self.reads[i]) | set(self.reads[j])) - set(written)
-        return len({self.replaces.get(v, v) for v in kept} | read) <= self.max_buffers
+        if len({self.replaces.get(v, v) for v in kept} | read) > self.max_buffers:
+            return f"together with its reader it would bind more than {self.max_buffers} buffers"
+        if not self._arenas(kept).isdisjoint(self._arenas(read)):
+            return "together with its reader it would read an arena and write to it"
+        return None
+
+    def _arenas(self, values: Iterable[Value]) -> set[Value]:
+        return {self.arena[v] for v in values if v in self.arena}
 
     def _vertical(self, j: int, i: int) -> None:
         """Kernel i joins its producer j, if their indices and the rules of what pays allow."""
@@ -113,9 +122,7 @@ class Fuser:
         joined = None
         if consumer.matmul or consumer.attention:
             reason = f"{'a matmul' if consumer.matmul else 'an attention'} reads its operands from memory"
-        elif not self._fits(producer, consumer, i, j):
-            reason = f"together with its reader it would bind more than {self.max_buffers} buffers"
-        else:
+        elif not (reason := self._unfit(producer, consumer, i, j)):
             joined = join(producer, consumer, self.reads[i])
             reason = "its reader needs it at other places than its own, or a row is too short to share"
         if joined is None:
@@ -157,7 +164,7 @@ class Fuser:
         if a is None or b is None or self.order.precedes(j, i) or self.order.precedes(i, j):
             return
         common = [v for v in self.reads[j].keys() & self.reads[i].keys() if self.graph.type(v).size >= a.size]
-        if not common or not self._fits(a, b, i, j):
+        if not common or self._unfit(a, b, i, j):
             return
         joined = Kernel(b.rows, b.cols, [*a.stores, *b.stores], None, a.nodes | b.nodes)
         joined.joined = (*a.joined, *b.joined, Joined(None, tuple(sorted(common))))
@@ -176,7 +183,7 @@ class Fuser:
                 store = operand_sum(kernel, product)
                 if store is None or self.order.precedes(j, i) or self.order.precedes(i, j):
                     continue
-                if not self._fits(product, kernel, j, i):
+                if self._unfit(product, kernel, j, i):
                     continue
                 joined = replace(product, stores=[*product.stores, store], nodes=product.nodes | kernel.nodes)
                 joined.joined = (*product.joined, Joined(("row", "matmul"), tuple(self.reads[i])))

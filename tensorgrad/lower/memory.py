@@ -196,7 +196,7 @@ def verify(graph: Graph, kernels: Sequence[Kernel], memory: Memory, buffer_of: M
         reads, written = kernel.loads(), {where[v] for v in kernel.writes}
         for read in [*reads, *(part for whole in reads for part, _ in parts(graph, whole))]:
             held = holds.get(where[read])
-            if held != read:
+            if held != read and graph.type(read).size:
                 raise PlanError(f"kernel {step} reads {read}; {specs[where[read]].name} holds {held}")
         for value in kernel.writes:
             spec = specs[where[value]]

@@ -103,6 +103,7 @@ def _convolution(
         batch = reshape(x, 1, *x.shape)
         out = _convolution(op, rank, batch, weight, rest[0] if rest else None, stride, padding, dilation, groups)
         return reshape(out, *out.shape[1:])
+    (groups,) = numbers(op, "groups", groups, 1)
     _check(op, rank, x, weight, groups)
     moves = slides(op, weight.shape[2:], stride, dilation, _ends(op, padding, stride, dilation, weight.shape[2:]))
     for axis, (n, s) in enumerate(zip(x.shape[2:], moves, strict=True)):
@@ -174,10 +175,10 @@ def _columns(windows: Tensor, groups: int) -> Tensor:
 
 
 def _conv_grad(g: Tensor, out: Tensor, x: Tensor, weight: Tensor, moves: Slides, groups: int) -> tuple[Tensor, Tensor]:
-    outer = reshape(swapaxes(g, 0, 1), *_lead(groups), weight.shape[0] // groups, g.size // max(1, weight.shape[0]))
+    outer = reshape(swapaxes(g, 0, 1), *_lead(groups), weight.shape[0] // groups, x.shape[0] * math.prod(g.shape[2:]))
     columns = _columns(bind(window_p, x, slides=moves, value=0), groups)
     dweight = reshape(matmul(outer, swapaxes(columns, -1, -2)), *weight.shape)
-    if all(s.stride == 1 for s in moves):
+    if x.size and all(s.stride == 1 for s in moves):
         return _conv(g, _turned(weight, groups), tuple(map(_reach, moves)), groups), dweight
     pieces = matmul(swapaxes(_rows(weight, groups), -1, -2), outer)
     rank, channels = len(moves), x.shape[1]

@@ -101,12 +101,13 @@ def adaptive_avg_pool2d(x: TensorLike, output_size: int | Sequence[int | None]) 
         output_size: a number, or one for each axis, that divides the axis; None keeps it.
     """
     x = require_float("adaptive_avg_pool2d", tensor(x))
-    sizes = (output_size,) * 2 if isinstance(output_size, int) else tuple(output_size)
+    sizes = tuple(output_size) if isinstance(output_size, Sequence) else (output_size,) * 2
     if len(sizes) != 2 or x.ndim < 3:
         fail(f"adaptive_avg_pool2d: needs two sizes and an input with 3 axes or more, got {output_size} and {x.type}")
-    parts = [n if size is None else size for n, size in zip(x.shape[-2:], sizes, strict=True)]
+    wanted = [n if size is None else size for n, size in zip(x.shape[-2:], sizes, strict=True)]
+    parts = numbers("adaptive_avg_pool2d", "output_size", wanted, 2)
     if any(p < 1 or n % p for n, p in zip(x.shape[-2:], parts, strict=True)):
-        fail(f"adaptive_avg_pool2d: {parts} does not divide the last axes of {show_shape(x.shape)} into equal parts")
+        fail(f"adaptive_avg_pool2d: {wanted} does not divide the last axes of {show_shape(x.shape)} into equal parts")
     lead, (high, wide), (rows, columns) = x.shape[:-2], x.shape[-2:], parts
     split = reshape(x, *lead, rows, high // rows, columns, wide // columns)
     return mean(split, (len(lead) + 1, len(lead) + 3))
@@ -123,8 +124,8 @@ def _moves(
     sizes = numbers(op, "kernel_size", size, rank)
     found = slides(op, sizes, sizes if stride is None else stride, dilation, padding)
     for n, s in zip(x.shape[-rank:], found, strict=True):
-        if not 0 <= s.low <= s.size // 2:
-            fail(f"{op}: padding must be from 0 to half of the kernel size {s.size}, got {s.low}")
+        if not 0 <= min(s.low, s.high) <= max(s.low, s.high) <= s.size // 2:
+            fail(f"{op}: padding must be from 0 to half of the kernel size {s.size}, got {s.low} and {s.high}")
         if n + s.low + s.high < s.span:
             fail(f"{op}: a kernel over {s.span} places does not fit the last axes of {show_shape(x.shape)}")
     return found
@@ -158,10 +159,12 @@ def _avg_pool(
     count_include_pad: bool, divisor: int | None,
 ) -> Tensor:  # fmt: skip
     x = require_float(op, tensor(x))
+    if divisor == 0:
+        fail(f"{op}: divisor_override must not be 0")
     moves = _moves(op, x, size, stride, padding, 1, ceil_mode, rank)
     windows = bind(window_p, x, slides=moves, value=0)
     total = sum_(windows, tuple(range(x.ndim, x.ndim + rank)))
-    if divisor is None and not count_include_pad and any(s.low for s in moves):
+    if divisor is None and not count_include_pad and any(s.low or s.high for s in moves):
         return total / _counts(x.shape[-rank:], moves)
     return total * (1 / (math.prod(s.size for s in moves) if divisor is None else divisor))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -75,16 +76,19 @@ def slides(
     for name, values in zip(("kernel size", "stride", "dilation"), columns, strict=True):
         if any(v < 1 for v in values):
             fail(f"{op}: the {name} must be at least 1 along every axis, got {list(values)}")
-    ends = [padding] * rank if isinstance(padding, int) else list(padding)
+    ends = list(padding) if isinstance(padding, Iterable) else [padding] * rank
     if len(ends) != rank:
         fail(f"{op}: padding {padding!r} has {len(ends)} entries for {rank} axes")
-    pairs = [(e, e) if isinstance(e, int) else tuple(e) for e in ends]
+    pairs = [numbers(op, "padding before and after an axis", e, 2) for e in ends]
     return tuple(Slide(k, s, d, *p) for k, s, d, p in zip(*columns, pairs, strict=True))
 
 
 def numbers(op: str, name: str, value: Numbers, rank: int) -> tuple[int, ...]:
     """A number for each of `rank` axes, from one for all or one for each."""
-    found = (value,) * rank if isinstance(value, int) else tuple(int(v) for v in value)
+    try:
+        found = tuple(map(operator.index, value if isinstance(value, Iterable) else [value] * rank))
+    except TypeError:
+        fail(f"{op}: {name} is made of whole numbers, got {value!r}")
     if len(found) != rank:
         fail(f"{op}: {name} {value!r} has {len(found)} numbers for {rank} axes")
     return found
@@ -277,7 +281,7 @@ def window(
     >>> tg.trace(pairs).type(tg.trace(pairs).outputs[0])
     f32[3, 3, 2]
     """
-    sizes = (size,) if isinstance(size, int) else tuple(size)
+    sizes = numbers("window", "size", size, len(size) if isinstance(size, Sequence) else 1)
     return bind(window_p, tensor(x), slides=slides("window", sizes, stride, dilation, padding), value=value)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tensorgrad import ops
+from tensorgrad.dtypes import DType, f32
 from tensorgrad.errors import InputError
 from tensorgrad.ops.arena import ALIGNMENT, pack, place
 from tensorgrad.optim.clip import clip_grad_norm, clip_grad_value
@@ -203,12 +204,12 @@ class Optimizer:
         self, params: Mapping[str, Tensor], grads: Mapping[str, Tensor], groups: Mapping[str, int], span: int
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, int]]:
         """Parameters, gradients and groups with each group's tensors in arenas of at most `span` bytes."""
-        members: dict[tuple[int, bool, int], list[str]] = {}
-        filled: dict[tuple[int, bool], tuple[int, int]] = {}
+        members: dict[tuple[int, DType, bool, int], list[str]] = {}
+        filled: dict[tuple[int, DType, bool], tuple[int, int]] = {}
         large_model = sum(param.type.nbytes for param in params.values()) > LARGE_MODEL
         for name, param in params.items():
             # biases and their like, whose gradients the update adds up from many parts, have arenas of their own
-            arena = groups[name], large_model and param.type.nbytes <= SMALL
+            arena = groups[name], param.dtype, large_model and param.type.nbytes <= SMALL
             chunk, end = filled.get(arena, (0, 0))
             nbytes = -(-max(param.type.nbytes, 1) // ALIGNMENT) * ALIGNMENT
             if end and end + nbytes > span:
@@ -225,14 +226,16 @@ class Optimizer:
 
     def _update(self, name: str, param: Tensor, grad: Tensor, at: Rule, ok: Tensor) -> None:
         state = {
-            key: state_input(f"{self.prefix}.{key}.{name}", param.shape, param.dtype) for key in self.state(at.hyper)
+            # the averages of an f16 parameter would not fit f16
+            key: state_input(f"{self.prefix}.{key}.{name}", param.shape, f32)
+            for key in self.state(at.hyper)
         }
         if param.graph.node(param.value).op == "pack":
             param.graph.packs.update({f"{self.prefix}.{key}.{name}": param.value for key in state})
         new, new_state = self.rule(param, grad, state, at)
         for key, old in state.items():
             update_state(old, ops.where(ok, new_state[key], old))
-        update_state(param, ops.where(ok, new, param))
+        update_state(param, ops.where(ok, ops.cast(new, param.dtype), param))
 
     def _rule(self, index: int) -> Rule:
         hyper = self._hyper(index)

@@ -27,4 +27,4 @@ def optimize(graph: Graph, limits: Limits | None = None) -> Graph:
     if limits.software:
         return dce(graph)
     graph = simplify(split(simplify(transpose(graph)), limits))
-    return dce(simplify(defer(graph)))
+    return dce(simplify(defer(graph, limits)))

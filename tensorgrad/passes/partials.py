@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tensorgrad import ops
+from tensorgrad.device.base import Limits
 from tensorgrad.graph import Graph, Node, Value
 from tensorgrad.ops.arena import ALIGNMENT, pack, place
 from tensorgrad.passes.rewrite import rewrite
@@ -23,32 +24,50 @@ from tensorgrad.trace import trace_into
 MOST_BYTES = 8 << 20
 """Parts of a gradient larger than this together are added up at once, which frees their memory early."""
 
+MOST_TOGETHER = 128 << 20
+"""Nor are more than this in one arena, which holds all of them until the update."""
+
 BLOCK = ALIGNMENT // 4
 """Elements of f32 between two places of an arena: a block belongs to one parameter."""
 
 
-def defer(graph: Graph) -> Graph:
+Partial = tuple[Value, int, list[Node]]
+
+
+def defer(graph: Graph, limits: Limits) -> Graph:
     """The graph with gradients' partial sums left to the readers of their pack.
 
-    Nothing changes where the host reads gradients.
+    Nothing changes where the host reads gradients. The parts of a pack are within one binding, small ones first.
     """
     if graph.grads:
         return graph
-    return rewrite(graph, _defer)
+    most = min(limits.binding_size, MOST_TOGETHER)
+    return rewrite(graph, lambda new, node: _defer(new, node, most))
 
 
-def _defer(graph: Graph, node: Node) -> Value | None:
+def _defer(graph: Graph, node: Node, most: int) -> Value | None:
     if node.op != "pack" or graph.type(node.inputs[0]).dtype.name != "f32":
         return None
     if any(graph.node(v).op != "place" for v in node.inputs):
         return None
-    found = [_partial(graph, v) for v in node.inputs]
+    found = _fitting(graph, [_partial(graph, v) for v in node.inputs], most - node.type.nbytes)
     if not any(found):
         return None
     return trace_into(graph, lambda: _added(graph, node, found)).value
 
 
-def _partial(graph: Graph, placed: Value) -> tuple[Value, int, list[Node]] | None:
+def _fitting(graph: Graph, found: Sequence[Partial | None], room: int) -> list[Partial | None]:
+    """Those of the parts that have room together, the smallest first."""
+    fitting: list[Partial | None] = [None] * len(found)
+    sizes = {i: graph.type(partial[0]).nbytes + ALIGNMENT for i, partial in enumerate(found) if partial}
+    for i in sorted(sizes, key=sizes.__getitem__):
+        if (room := room - sizes[i]) < 0:
+            break
+        fitting[i] = found[i]
+    return fitting
+
+
+def _partial(graph: Graph, placed: Value) -> Partial | None:
     """The value whose sum over an axis a placed gradient is, that axis, and the views of the sum, outermost first."""
     value, views = graph.node(placed).inputs[0], []
     while graph.node(value).op in ("reshape", "permute"):
@@ -63,7 +82,7 @@ def _partial(graph: Graph, placed: Value) -> tuple[Value, int, list[Node]] | Non
     return x, axis, views
 
 
-def _added(graph: Graph, node: Node, found: Sequence[tuple[Value, int, list[Node]] | None]) -> Tensor:
+def _added(graph: Graph, node: Node, found: Sequence[Partial | None]) -> Tensor:
     """The pack as one flat tensor, with the parts of each gradient added up."""
     placed, counts = [], []
     for value, partial in zip(node.inputs, found, strict=True):

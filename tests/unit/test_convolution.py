@@ -13,11 +13,12 @@ from programs import for_many_cores, lowered, on_interpret, on_numpy, program
 from reference.agree import Normalized, statistics_agree
 from reference.stored import pytorch
 from rows_windows import CONVOLUTIONS
-from steps import step
+from steps import compiled, step
 from table import Case, weighted
 from tensorgrad import nn, ops, optim
 from tensorgrad.device.base import Limits
 from tensorgrad.errors import DtypeError, ShapeError
+from tensorgrad.graph import Value
 from tensorgrad.lower.kernel import Kernel
 from tensorgrad.lower.lowering import Lowered
 from tensorgrad.wgsl.matmul import generate
@@ -25,6 +26,9 @@ from tensorgrad.wgsl.matmul_access import affine
 
 GPU = Limits(subgroup_size=32)
 NORM = nn.BatchNorm2d(3)
+HALF: Any = 1.5
+NOTHING: Any = None
+PAIRS: Any = ((0, 2), 1)
 
 
 def traced(fn: Callable[..., Any], *shapes: tuple[int, ...]) -> Any:
@@ -43,14 +47,23 @@ def traced(fn: Callable[..., Any], *shapes: tuple[int, ...]) -> Any:
         (lambda x, w: ops.conv2d(x, w, stride=0), ((2, 3, 8, 8), (4, 3, 3, 3)), r"stride must be at least 1"),
         (lambda x, w: ops.conv2d(x, w, stride=(1, 2, 3)), ((2, 3, 8, 8), (4, 3, 3, 3)), r"3 numbers for 2 axes"),
         (lambda x, w: ops.conv2d(x, w, padding=(1,)), ((2, 3, 8, 8), (4, 3, 3, 3)), r"1 entries for 2 axes"),
+        (lambda x, w: ops.conv2d(x, w, padding=((1, 2, 3), 1)), ((2, 3, 8, 8), (4, 3, 3, 3)), r"3 numbers for 2"),
+        (lambda x, w: ops.conv2d(x, w, stride=HALF), ((2, 3, 8, 8), (4, 3, 3, 3)), r"stride is made of.*got 1\.5"),
+        (lambda x, w: ops.conv2d(x, w, padding=NOTHING), ((2, 3, 8, 8), (4, 3, 3, 3)), r"whole numbers, got None"),
+        (lambda x, w: ops.conv2d(x, w, groups=HALF), ((2, 3, 8, 8), (4, 3, 3, 3)), r"groups is made of.*got 1\.5"),
         (lambda x, w: ops.conv2d(x, w, stride=2, padding="same"), ((2, 3, 8, 8), (4, 3, 3, 3)), r"a stride of 2 does"),
         (lambda x, w: ops.conv2d(x, w, padding="full"), ((2, 3, 8, 8), (4, 3, 3, 3)), r"'same' or 'valid', got 'full'"),
         (lambda x, w: ops.conv2d(x, w, groups=3), ((2, 3, 8, 8), (4, 1, 3, 3)), r"3 groups do not divide the 4"),
         (lambda x, w, b: ops.conv2d(x, w, b), ((2, 3, 8, 8), (4, 3, 3, 3), (3,)), r"bias f32\[3\].*each of 4 outputs"),
         (lambda x: ops.max_pool2d(x, 3, padding=2), ((2, 8, 8),), r"from 0 to half of the kernel size 3, got 2"),
+        (lambda x: ops.max_pool2d(x, 3, padding=PAIRS), ((2, 8, 8),), r"half of the kernel size 3, got 0 and 2"),
+        (lambda x: ops.max_pool2d(x, HALF), ((2, 8, 8),), r"kernel_size is made of whole numbers, got 1\.5"),
+        (lambda x: ops.avg_pool2d(x, 2, divisor_override=0), ((2, 8, 8),), r"divisor_override must not be 0"),
         (lambda x: ops.max_pool2d(x, 2, ceil_mode=True), ((2, 8, 8),), r"ceil_mode=True is not supported"),
         (lambda x: ops.avg_pool2d(x, 9), ((2, 8, 8),), r"kernel over 9 places does not fit"),
         (lambda x: ops.adaptive_avg_pool2d(x, 3), ((2, 8, 8),), r"\[3, 3\] does not divide"),
+        (lambda x: ops.adaptive_avg_pool2d(x, HALF), ((2, 8, 8),), r"output_size is made of whole numbers"),
+        (lambda x: ops.window(x, HALF), ((3,),), r"size is made of whole numbers, got 1\.5"),
         (lambda x: ops.window(x, 4), ((3,),), r"4 elements 1 apart extend over 4 places.*has 3"),
         (lambda x: ops.batch_norm(x, None, None), ((2, 3),), r"evaluation needs running_mean"),
         (lambda x: ops.batch_norm(x, None, None, training=True), ((1, 3),), r"one element a channel has no variance"),
@@ -71,6 +84,35 @@ def test_integers_are_refused() -> None:
 def test_groups_that_do_not_divide_a_layer() -> None:
     with pytest.raises(ShapeError, match="Conv2d: 3 groups do not divide 4 channels and 6 outputs"):
         nn.Conv2d(4, 6, 3, groups=3)
+
+
+def test_numpys_whole_numbers_are_numbers() -> None:
+    two: Any = np.int64(2)
+    graph = traced(
+        lambda x, w: ops.max_pool2d(ops.conv2d(x, w, stride=two, padding=(two, two)), two), (2, 3, 8, 8), (4, 3, 3, 3)
+    )
+    assert graph.type(graph.outputs[0]).shape == (2, 4, 2, 2)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((0, 3, 8, 8), (4, 3, 3, 3)),
+        ((2, 0, 8, 8), (4, 0, 3, 3)),
+        ((2, 3, 8, 8), (0, 3, 3, 3)),
+        ((2, 3, 0, 8), (4, 3, 3, 3)),
+    ],
+    ids=["images", "channels", "outputs", "rows"],
+)
+def test_gradients_of_a_convolution_of_nothing(shapes: Any, stride: int) -> None:
+    def gradients(x: tg.Tensor, w: tg.Tensor) -> list[tg.Tensor]:
+        return tg.append_grad(ops.sum(ops.conv2d(x, w, stride=stride, padding=2) + 1.0), [x, w])
+
+    p = program(gradients, [np.ones(shape, np.float32) for shape in shapes])
+    for found in (on_numpy(p), on_interpret(p, lowered(p))):
+        for array, shape in zip(found, shapes, strict=True):
+            np.testing.assert_array_equal(array, np.zeros(shape, np.float32))
 
 
 # Modules ------------------------------------------------------------------------------------------
@@ -173,6 +215,18 @@ def test_the_windows_of_a_convolution_are_compared_with_the_border_where_they_ar
     text = generate(kernel, GPU).wgsl
     assert text.count("select(0.0, buf1[") == text.count("< 6u && ") > 0, "rows and columns, of every load"
     assert "fn b_at" not in text, "no element is computed from scratch"
+
+
+def test_statistics_of_one_channel_are_two_kernels() -> None:
+    """Both lie in one arena, and the variance reads the mean, which one kernel may not do while it writes there."""
+    model, optimizer = nn.Sequential(nn.BatchNorm1d(1), nn.Linear(1, 2)), optim.SGD(0.1)
+    specs = {"x": tg.f32[2048, 1], "y": tg.i32[2048]}
+    low = compiled(model, lambda m, x, y: tg.cross_entropy(m(x), y), optimizer, specs, GPU).lowered
+    places = {Value(n.id) for n in low.graph.nodes if n.op == "place" and "running" in n.attrs["slot"]}
+    assert len(places) == 2
+    assert all(not (places & set(k.writes) and places & k.loads().keys()) for k in low.kernels)
+    reasons = [reason for value, reason in low.refused.items() if "arena" in reason]
+    assert reasons == ["together with its reader it would read an arena and write to it"]
 
 
 def test_a_small_network_stores_no_windows() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import tensorgrad as tg
 from programs import assert_close, for_many_cores, lowered, on_interpret, on_numpy, program
+from steps import compiled
 from tensorgrad import nn, ops, optim
 from tensorgrad.autodiff import append_grad
 from tensorgrad.backend import Interpret, Numpy
@@ -124,6 +125,17 @@ def test_parts_of_gradients_are_added_up_by_the_update(options: dict[str, Any]) 
         for name, wanted in plain[2].items():
             # Adam's first steps divide a gradient by its own size, so rounding of the smallest is seen
             np.testing.assert_allclose(other[2][name], wanted, rtol=1e-3, atol=1e-5, err_msg=name)
+
+
+def test_parts_of_gradients_fit_into_one_binding() -> None:
+    """All parts together are more than this binding; the smaller ones are in it."""
+    limits = Limits(binding_size=64 << 10)
+    model = nn.Sequential(nn.Linear(16, 8), nn.Linear(8, 32), nn.Linear(32, 8))
+    step = compiled(model, lambda m, x: tg.mean(m(x) ** 2), optim.SGD(0.1), {"x": tg.f32[65536, 16]}, limits)
+    sizes = step.lowered.memory.plan.arenas
+    assert sizes["optim.pack0.param"] < sizes["optim.pack0.grad"] <= limits.binding_size
+    large = compiled(model, lambda m, x: tg.mean(m(x) ** 2), optim.SGD(0.1), {"x": tg.f32[65536, 16]}, Limits())
+    assert large.lowered.memory.plan.arenas["optim.pack0.grad"] > limits.binding_size
 
 
 def test_gradients_that_the_host_reads_are_whole() -> None:
