@@ -20,6 +20,11 @@ pytestmark = pytest.mark.webgpu(timeout=300)
 SIZES = range(1, 8 * CACHED)
 
 
+@pytest.fixture(autouse=True)
+def _nothing_of_earlier_tests_is_freed_meanwhile() -> None:
+    gc.collect()
+
+
 @contextmanager
 def traced() -> Iterator[Callable[[], int]]:
     """A count of the PyProxies that are alive."""
@@ -36,7 +41,6 @@ def traced() -> Iterator[Callable[[], int]]:
 async def held(call: Callable[[np.ndarray], Awaitable[Any]]) -> list[tuple[int, int]]:
     """PyProxies and buffers that calls with each size have left, once the oldest programs go, and at the end."""
     found, alive = [], 0
-    gc.collect()  # what earlier tests left must not be freed in between
     with traced() as proxies, Spy() as spy:
         for n in SIZES:
             x = np.full((n, 3), n, np.float32)

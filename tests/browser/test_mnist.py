@@ -19,6 +19,7 @@ DIGITS = Path(__file__).parents[2] / "build" / "data" / "mnist.npz"
 async def test_digits_are_learned_and_two_thousand_steps_leave_nothing_behind() -> None:
     import pyodide_js
 
+    gc.collect()  # what earlier tests left must not be freed meanwhile
     module = pyodide_js._module
     module.enable_pyproxy_allocation_tracing()
     seen: dict[int, tuple[int, int, Any]] = {}
