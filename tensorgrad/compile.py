@@ -149,6 +149,7 @@ class Train(ManySteps, Inspected):
         self._row = state.row()
         self._floats = self._row.view(np.float32)
         self._last: dict[str, Any] | None = None
+        self._queued = 0  # steps since `losses`
         self._built: Built | None = None
 
     async def build(self) -> None:
@@ -217,6 +218,7 @@ class Train(ManySteps, Inspected):
             await self._prepare(inputs)
             with self.state.running():
                 await self.built.executor.submit(inputs)
+            self._queued += 1
             self._made(inputs, True)
         await self._maybe_snapshot()
 
@@ -224,7 +226,9 @@ class Train(ManySteps, Inspected):
         """The losses of the steps queued since the last call, oldest first; the device keeps 1,024."""
         async with self.state.turns:
             losses = await self.built.executor.losses()
-            await self.state.recount()  # one of them, or one that was forgotten, may not be finite
+            forgotten, self._queued = self._queued > len(losses), 0
+            if forgotten or not np.isfinite(losses).all():
+                await self.state.recount()
             return losses
 
     async def _prepare(self, inputs: dict[str, Any]) -> None:
