@@ -97,7 +97,7 @@ _sources: dict[tuple[Hashable, Tile, bool], Source] = {}
 def _write(kernel: Kernel, place: Place, tile: Tile, padded: bool, values: tuple[Value, ...]) -> Source:
     inner = kernel.matmul
     assert inner
-    layout = lay_out(kernel, place)
+    layout = lay_out(kernel, place, along=tile.k > 0)
     writer = _Writer(kernel, inner, place, tile, padded, layout)
     blocks = -(-inner.m.size // tile.m) * -(-inner.n.size // tile.n) * inner.batch.size
     return Source(
@@ -150,7 +150,7 @@ class _Writer(Shader):
         key = self.place(access.value) if access else None
         # without inner steps nothing is read
         vectors = key is not None and key in self.layout and self.layout[key].width == 4
-        if tile.k == 0 and left and tile.tm % 4 and access and access.in_fours(axis):
+        if tile.k == 0 and access and not (access.in_fours(axis) and (tile.tm if left else tile.tn) % 4 == 0):
             vectors = False
         return Side(
             letter, e, access, inner.batch, axis, inner.k, extent, tile.k, tile.threads, self.padded, vectors, not left
@@ -208,24 +208,16 @@ class _Writer(Shader):
 
     def _direct(self) -> str:
         tile, inner = self.tile, self.inner
-        depth = inner.k.size
-        sides = ((self._side("a"), tile.tm), (self._side("b"), tile.tn)) if depth else ()
         lines = [*self._where(), f"let afirst = a0 + ty * {tile.tm}u;", f"let bfirst = b0 + tx * {tile.tn}u;"]
-        lines.append(f"var sums: array<vec4<f32>, {tile.tm * tile.tn // 4}>;")
-        texts = [
-            operand(side, count, self.read(side), self.element(side, f"{side.letter}_at")) for side, count in sides
-        ]
-        for setup, _, _ in texts:
-            lines += setup
-        whole = depth - depth % 4
-        if whole:
-            rows, columns = (fours for _, fours, _ in texts)
-            body = [*rows, *products(tile.tm, tile.tn, columns, True)]
-            lines += [f"for (var k = 0u; k < {whole}u; k += 4u) {{", *indent(body), "}"]
-        if depth > whole:
-            rows, columns = (singles for _, _, singles in texts)
-            body = [*rows, *products(tile.tm, tile.tn, columns, False)]
-            lines += [f"for (var k = {whole}u; k < {depth}u; k++) {{", *indent(body), "}"]
+        lines += [f"var {name} = vec4<f32>();" for name in sums(tile)]
+        if inner.k.size:
+            sides = ((self._side("a"), tile.tm), (self._side("b"), tile.tn))
+            rows, columns = (
+                operand(side, count, self.read(side), self.element(side, f"{side.letter}_at")) for side, count in sides
+            )
+            lines += [*rows.setup, *columns.setup, f"for (var k = 0u; k < {inner.k.size}u; k++) {{"]
+            lines += [*indent(products(rows, columns)), "}"]
+        lines.append(f"var sums = array<vec4<f32>, {tile.tm * tile.tn // 4}>({', '.join(sums(tile))});")
         results = [
             "let row = afirst + i;",
             "let column = bfirst / 4u + j;",

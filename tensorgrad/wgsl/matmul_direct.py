@@ -2,58 +2,72 @@
 
 Where a "GPU" is a CPU (SwiftShader, llvmpipe), a barrier costs as much as a hundred multiplications
 and workgroup memory is no faster than any other. What pays there is few loads for many products and
-sums that stay in registers for long: a thread computes a large block, and for four steps of k at once,
-so that each sum is read and written once for four products.
+sums that stay in registers: a thread computes a large block, one step of k after the other. Writing
+four steps out takes four times as long to compile and is no faster.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from tensorgrad.lower.index import Index, Var
 from tensorgrad.wgsl.matmul_access import quarter_of, show_part
 from tensorgrad.wgsl.matmul_load import Element, Read, Side
 
-_XYZW = "xyzw"
 
+class Reading(NamedTuple):
+    """How a thread reads its rows of the left operand, or its columns of the right one.
 
-def operand(side: Side, count: int, read: Read, element: Element) -> tuple[list[str], list[str], list[str]]:
-    """The text that reads `count` rows (of the left operand; columns of the right one).
-
-    Returns:
-        what stands before the loop; what gives the vec4s `a0`, `a1`, ... (`b0`, ...) of the steps
-        `k` to `k + 3`; and what gives their single elements at step `k`.
+    Attributes:
+        setup: what stands before the loop.
+        step: for each four of them what reads them at step `k`.
+        singles: their names in a step.
+        fours: the names of four together, as a vec4.
     """
+
+    setup: list[str]
+    step: list[list[str]]
+    singles: list[str]
+    fours: list[str]
+
+
+def operand(side: Side, count: int, read: Read, element: Element) -> Reading:
+    """The text that reads `count` rows.
+
+    Args:
+        read: of an address, four elements where four rows are adjacent, else one.
+        element: any element, for operands that are no plain load.
+    """
+    x, setup, fours = side.letter, _rows(side, count), range(count // 4)
     if side.mode == "across":
-        return _across(side, count, read, element)
-    x, setup = side.letter, _rows(side, count)
-    singles = [f"let {x}{i} = {element('vb', f'{x}r{i}', 'k')};" for i in range(count)]
-    if side.mode == "single":
-        fours = [
-            f"let {x}{i} = vec4<f32>({', '.join(element('vb', f'{x}r{i}', f'k + {u}u') for u in range(4))});"
+        assert side.access
+        const, parts = side.access.quarter(side.axis)
+        axis = quarter_of(side.axis)
+        setup += [f"let {x}p{g} = {_fixed(side, const, parts, axis, f'({x}r{4 * g} / 4u)')};" for g in fours]
+        moving = show_part(parts.get(side.k, Index(())), {side.k: "k"})
+        names = [f"{x}v{g}" for g in fours]
+        step = [[f"let {name} = {read(f'{x}p{g} + {moving}')};"] for g, name in enumerate(names)]
+        return Reading(setup, step, [f"{name}.{c}" for name in names for c in "xyzw"], names)
+    if side.access and _plain(side):
+        setup += [
+            f"let {x}p{i} = {_fixed(side, side.access.const, side.access.parts, side.axis, f'{x}r{i}')};"
             for i in range(count)
         ]
-        return setup, fours, singles
-    assert side.access
-    const, parts = side.access.quarter(side.k)
-    setup += [f"let {x}p{i} = {_fixed(side, const, parts, side.axis, f'{x}r{i}')};" for i in range(count)]
-    moving = show_part(parts.get(quarter_of(side.k), Index(())), {quarter_of(side.k): "(k / 4u)"})
-    return setup, [f"let {x}{i} = {read(f'{x}p{i} + {moving}')};" for i in range(count)], singles
+        moving = show_part(side.access.part(side.k), {side.k: "k"})
+        codes = [read(f"{x}p{i} + {moving}") for i in range(count)]
+    else:
+        codes = [element("vb", f"{x}r{i}", "k") for i in range(count)]
+    singles = [f"{x}{i}" for i in range(count)]
+    lines = [f"let {name} = {code};" for name, code in zip(singles, codes, strict=True)]
+    groups = [singles[i : i + 4] for i in range(0, count, 4)]
+    whole = [f"vec4<f32>({', '.join(group)})" for group in groups]
+    return Reading(setup, [lines[i : i + 4] for i in range(0, count, 4)], singles, whole)
 
 
-def _across(side: Side, count: int, read: Read, element: Element) -> tuple[list[str], list[str], list[str]]:
-    assert side.access
-    x, setup, fours = side.letter, _rows(side, count), []
-    const, parts = side.access.quarter(side.axis)
-    axis = quarter_of(side.axis)
-    for g in range(count // 4):
-        setup.append(f"let {x}p{g} = {_fixed(side, const, parts, axis, f'({x}r{4 * g} / 4u)')};")
-        for u in range(4):
-            moving = show_part(parts.get(side.k, Index(())), {side.k: f"(k + {u}u)"})
-            fours.append(f"let {x}v{g}_{u} = {read(f'{x}p{g} + {moving}')};")
-        fours += [
-            f"let {x}{4 * g + i} = vec4<f32>({', '.join(f'{x}v{g}_{u}.{c}' for u in range(4))});"
-            for i, c in enumerate(_XYZW)
-        ]
-    return setup, fours, [f"let {x}{i} = {element('vb', f'{x}r{i}', 'k')};" for i in range(count)]
+def _plain(side: Side) -> bool:
+    """Whether an address is a multiple of the row plus one of the step: others take long to compile if unrolled."""
+    access = side.access
+    return access is not None and not access.guards and None not in map(access.stride, (side.axis, side.k))
 
 
 def _rows(side: Side, count: int) -> list[str]:
@@ -74,19 +88,11 @@ def _fixed(side: Side, const: int, parts: dict[Var, Index], axis: Var, row: str)
     return f"{batch} + {show_part(parts.get(axis, nothing), {axis: row})}"
 
 
-def products(rows: int, columns: int, steps: list[str], fours: bool) -> list[str]:
-    """Reads the columns and adds their products with the rows, four columns after each other.
-
-    Args:
-        steps: the text that reads the columns, as many lines for each four of them.
-        fours: whether four steps of k were read.
-    """
-    lines, share = [], len(steps) * 4 // columns
-    for g in range(columns // 4):
+def products(rows: Reading, columns: Reading) -> list[str]:
+    """A step of k: reads both and adds their products to the sums `c<row>_<vec4 of columns>`."""
+    lines = [line for four in rows.step for line in four]
+    for g, step in enumerate(columns.step):
         # few values are alive at a time: a CPU's shader compiler takes much longer over many
-        lines += steps[g * share : (g + 1) * share]
-        for i in range(rows):
-            term = "dot(a{}, b{})" if fours else "a{} * b{}"
-            terms = ", ".join(term.format(i, 4 * g + l) for l in range(4))
-            lines.append(f"sums[{i * columns // 4 + g}] += vec4<f32>({terms});")
+        lines += step
+        lines += [f"c{i}_{g} += {row} * {columns.fours[g]};" for i, row in enumerate(rows.singles)]
     return lines

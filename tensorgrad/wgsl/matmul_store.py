@@ -49,22 +49,23 @@ class Layout:
         return any(b.key == key for b in self.buffers)
 
 
-def lay_out(kernel: Kernel, place: Callable[[Value], Value], vectors: bool = True) -> Layout:
+def lay_out(kernel: Kernel, place: Callable[[Value], Value], vectors: bool = True, along: bool = True) -> Layout:
     """Chooses each buffer's declaration.
 
     Args:
         place: a value -> the value whose buffer holds it.
         vectors: False declares every buffer as single elements.
+        along: operands are also read four steps of the inner loop at a time, where those are adjacent.
     """
     results = [s for s in kernel.stores if s.expr.op != "total"]
     wanted = vectors and all(_store_in_fours(kernel, s) for s in results)
-    layout = _lay_out(kernel, place, vectors, wanted)
+    layout = _lay_out(kernel, place, vectors, wanted, along)
     if wanted and any(layout[place(s.value)].width == 1 for s in results):
-        layout = _lay_out(kernel, place, vectors, False)
+        layout = _lay_out(kernel, place, vectors, False, along)
     return layout
 
 
-def _lay_out(kernel: Kernel, place: Callable[[Value], Value], vectors: bool, vector: bool) -> Layout:
+def _lay_out(kernel: Kernel, place: Callable[[Value], Value], vectors: bool, vector: bool, along: bool) -> Layout:
     inner = kernel.matmul
     assert inner
     dtypes: dict[Value, DType] = {}
@@ -84,7 +85,7 @@ def _lay_out(kernel: Kernel, place: Callable[[Value], Value], vectors: bool, vec
 
     for e, axis in ((inner.a, inner.m), (inner.b, inner.n)) if inner.k.size else ():
         plain = affine(e, (inner.batch, axis, inner.k))
-        quad = plain is not None and (plain.in_fours(axis) or plain.in_fours(inner.k))
+        quad = plain is not None and (plain.in_fours(axis) or (along and plain.in_fours(inner.k)))
         for value, index, dtype in reads(e):
             note(value, index, dtype, quad)
     for store in kernel.stores:

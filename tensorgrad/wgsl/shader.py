@@ -86,7 +86,7 @@ class Shader:
         return code
 
     def read(self, side: Side) -> Callable[[str], str]:
-        """Code of a plain load, in f32."""
+        """Code of a plain load in f32: of four elements where the side's mode has vectors, else of one."""
 
         def code(address: str) -> str:
             access = side.access

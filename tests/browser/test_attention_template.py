@@ -61,15 +61,15 @@ def with_tile(cases: Sequence[Case], tile: Tile) -> list[tuple[Case, Tile | None
     return [(case, tile) for case in cases]
 
 
-@pytest.mark.parametrize("length", [1, 65, 200])
+@pytest.mark.parametrize("length", [1, 5, 63, 64, 65, 200])
 async def test_odd_lengths(length: int) -> None:
     causal = length % 2 == 0 or length == 65
     await verify(with_tile(make(Sizes(1, 2, length, length, 8, 8), "split", causal=causal), SMALL))
 
 
-@pytest.mark.parametrize("size", [4, 20])
+@pytest.mark.parametrize("size", [4, 12, 20, 32, 64, 100, 128])
 async def test_head_sizes(size: int) -> None:
-    other = {20: 36}.get(size, size)
+    other = {12: 4, 20: 36, 64: 32}.get(size, size)
     names = await verify(with_tile(make(Sizes(1, 1, 19, 21, size, other), "split"), SMALL))
     assert sorted(name.split()[1] for name in names) == ["dkv", "dq", "out"]
 
@@ -88,18 +88,18 @@ async def test_every_tile(tile: Tile) -> None:
     await verify(with_tile(todo, tile))
 
 
-@pytest.mark.parametrize("layout", ["turned", "packed", "loose", "computed"])
+@pytest.mark.parametrize("layout", ["heads", "split", "turned", "packed", "loose", "computed"])
 async def test_operands_in_place(layout: str) -> None:
     keys = 20 if layout == "packed" else 24
     await verify(with_tile(make(Sizes(2, 3, 20, keys, 12, 12), layout), SMALL))
 
 
-@pytest.mark.parametrize("mask", ["bools", "scores"])
+@pytest.mark.parametrize("mask", ["bools", "scores", "keys", "heads"])
 async def test_masks(mask: str) -> None:
     await verify(with_tile(make(Sizes(2, 2, 18, 35, 8, 8), "split", mask), SMALL))
 
 
-@pytest.mark.parametrize(("length", "keys"), [(7, 40), (33, 1)])
+@pytest.mark.parametrize(("length", "keys"), [(7, 40), (40, 7), (1, 33), (33, 1)])
 async def test_causal_with_other_lengths(length: int, keys: int) -> None:
     await verify(with_tile(make(Sizes(1, 2, length, keys, 8, 4), "split", causal=True), SMALL))
 

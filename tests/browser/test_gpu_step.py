@@ -41,8 +41,8 @@ class Deep(nn.Module):
         return self.last(tg.gelu(self.first(self.table(x)), approximate="tanh")) * self.scale
 
 
-async def test_layers_of_odd_sizes() -> None:
-    rows = 2048  # sums of so many are cut
+@pytest.mark.parametrize("rows", [2048, 65])
+async def test_layers_of_odd_sizes(rows: int) -> None:
     specs = {"x": tg.i32[rows], "y": tg.i32[rows]}
     rng = np.random.default_rng(0)
     batches = [{"x": rng.integers(0, 11, rows), "y": rng.integers(0, 10, rows)} for _ in range(3)]
