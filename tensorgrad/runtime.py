@@ -115,10 +115,9 @@ async def _find_device(device: Any, store: Store | None) -> Any:
 
 
 class _Slot(NamedTuple):
-    """An input: where its value goes in the staging memory, and what it has to be."""
+    """An input, and what its value has to be."""
 
     name: str
-    view: np.ndarray
     dtype: np.dtype
     shape: tuple[int, ...]
     spec: BufferSpec
@@ -155,7 +154,8 @@ class Runtime:
         self._program = program
         self._turns = Turns()
         self._tables = Tables(device, placement.owned)
-        self._slots = _slots(plan, placement.staging, program.staging)
+        specs = ((name, plan.buffers[index]) for name, index in plan.inputs.items())
+        self._slots = [_Slot(name, spec.dtype.numpy, spec.shape, spec) for name, spec in specs]
         self._names = frozenset(plan.inputs)
         self._reads: dict[tuple[str, ...], tuple[Slice, ...]] = {}
         loss = plan.outputs.get("loss")
@@ -256,18 +256,17 @@ class Runtime:
         return [KernelTime(k.name, k.op_index, t) for k, t in zip(running, times, strict=True)]
 
     def _gather(self, inputs: Mapping[str, Any]) -> None:
-        """Check the inputs, then copy them to the memory that the next step uploads from."""
+        """Check the inputs, then give them to the program: its next step uploads them."""
         self._check_alive()
         if inputs.keys() != self._names:
             check_names("inputs", inputs, self._names)
         arrays = []
-        for name, _, dtype, shape, spec in self._slots:
+        for name, dtype, shape, spec in self._slots:
             value = inputs[name]
             if type(value) is not np.ndarray or value.dtype != dtype or value.shape != shape:
                 value = as_array(f"input {name!r}", value, shape, spec.dtype)
             arrays.append(value)
-        for slot, array in zip(self._slots, arrays, strict=True):
-            slot.view[...] = array
+        self._program.feed(arrays)
 
     # -- parameters and states --------------------------------------------------------------
 
@@ -356,18 +355,6 @@ class Runtime:
     def __repr__(self) -> str:
         state = "" if self._finalizer.alive else ", destroyed"
         return f"Runtime({len(self.kernels)} kernels, {self.plan.nbytes:,} bytes on {self.device!r}{state})"
-
-
-def _slots(plan: BufferPlan, starts: Mapping[int, int], staging: np.ndarray) -> list[_Slot]:
-    """The inputs in plan order, as views into the staging memory."""
-    slots = []
-    for name, index in plan.inputs.items():
-        spec = plan.buffers[index]
-        size = int(np.prod(spec.shape)) * spec.dtype.itemsize
-        data = staging[starts[index] : starts[index] + size]
-        view = data.view(spec.dtype.storage).reshape(spec.shape)
-        slots.append(_Slot(name, view, spec.dtype.numpy, spec.shape, spec))
-    return slots
 
 
 def _release(program: Program, device: Any, owned: list[int], store: Store | None, own_device: bool) -> None:

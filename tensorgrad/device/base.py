@@ -60,10 +60,11 @@ class Slice(NamedTuple):
 
 
 class Upload(NamedTuple):
-    """Before the kernels: bytes of the program's staging memory, from `start`, to `target`."""
+    """Before the kernels: an input's value, an array of this shape as `storage` has it, to `target`."""
 
-    start: int
     target: Slice
+    shape: tuple[int, ...]
+    storage: np.dtype
 
 
 class Copy(NamedTuple):
@@ -112,8 +113,7 @@ class Recording:
 
     Attributes:
         label: names the step in the browser's GPU tools.
-        staging_nbytes: host memory that the inputs are gathered in.
-        uploads: inputs, from that memory.
+        uploads: the inputs.
         dispatches: the kernels, in order.
         copies: what moves after them, in order.
         loss: 4 bytes that are kept for every step, if the program has a loss.
@@ -123,7 +123,6 @@ class Recording:
     """
 
     label: str
-    staging_nbytes: int
     uploads: tuple[Upload, ...]
     dispatches: tuple[Dispatch, ...]
     copies: tuple[Copy, ...] = ()
@@ -135,9 +134,8 @@ class Recording:
 class Program(Protocol):
     """A recording on a device, ready to run."""
 
-    @property
-    def staging(self) -> np.ndarray:
-        """Host memory (uint8) that the next replay uploads from; stays the same array."""
+    def feed(self, arrays: Sequence[np.ndarray]) -> None:
+        """What the next step uploads, in the order of the recording; they stay as they are until it is queued."""
         ...
 
     async def submit(self) -> None:

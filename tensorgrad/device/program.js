@@ -14,7 +14,8 @@ const total = ranges => ranges.reduce((sum, range) => sum + range[2], 0);
 class Program {
   constructor(engine, spec, pipelines, staging, wake) {
     Object.assign(this, { engine, spec, pipelines, staging, wake, label: spec.label });
-    this.memory = null;                // view of the inputs' staging memory in Python's heap
+    this.memory = null;                // view of the staging memory, which begins with the inputs' addresses
+    this.heap = this.addresses = null; // views of all of Python's memory, and of those addresses
     this.list = [];                    // what a step dispatches: [{label, pipeline, group, x, y}]
     this.ready = null;                 // the next step's command buffers, where they are encoded ahead
     this.reads = [];                   // [{ranges, size}]
@@ -66,10 +67,13 @@ class Program {
     if (!this.memory?.data.byteLength) {  // not yet, or Python's heap has grown, which voids its views
       this.memory?.release();
       this.memory = this.staging.getBuffer('u8');
+      const { buffer, byteOffset } = this.memory.data;
+      this.heap = new Uint8Array(buffer);
+      this.addresses = new Uint32Array(buffer, byteOffset, this.spec.uploads.length);
     }
-    for (const [start, [id, offset, size]] of this.spec.uploads) {
-      queue.writeBuffer(buffers.get(id), offset, this.memory.data, start, size);
-    }
+    this.spec.uploads.forEach(([id, offset, size], i) => {
+      queue.writeBuffer(buffers.get(id), offset, this.heap, this.addresses[i], size);
+    });
   }
 
   /** Encodes dispatches `from` up to `to` as one compute pass. */
@@ -291,7 +295,7 @@ class Program {
   close() {
     this.turn++;
     this.memory?.release();
-    this.memory = this.wake = this.ready = null;
+    this.memory = this.heap = this.addresses = this.wake = this.ready = null;
     this.engine.free([this.ring, this.landing]);
   }
 }

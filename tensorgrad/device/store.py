@@ -82,7 +82,6 @@ class Placement:
         scratch: a spare buffer for copies within one arena, or None.
         owned: handles that belong to the runtime.
         added: handles that go to the store, with what they hold, once all has succeeded.
-        staging: buffer id -> where an input starts in the staging memory.
     """
 
     slices: list[Slice]
@@ -91,8 +90,6 @@ class Placement:
     added: list[int] = field(default_factory=list)
     tensors: dict[str, Stored] = field(default_factory=dict)
     arenas: dict[str, Slice] = field(default_factory=dict)
-    staging: dict[int, int] = field(default_factory=dict)
-    staging_nbytes: int = 0
 
     def commit(self, store: Store) -> None:
         """Hand the new parameters and states to the store."""
@@ -139,9 +136,6 @@ async def place(plan: BufferPlan, device: Any, store: Store) -> Placement:
     except BaseException:
         placement.undo(device)
         raise
-    for index in plan.inputs.values():
-        placement.staging[index] = placement.staging_nbytes
-        placement.staging_nbytes += -(-plan.buffers[index].nbytes // 16) * 16
     return placement
 
 
@@ -201,11 +195,11 @@ def _fill(plan: BufferPlan, device: Any, placement: Placement, known: set[int]) 
         if isinstance(spec.initial, np.ndarray):
             array = spec.initial.reshape(spec.shape)
         else:
-            value = spec.initial if spec.dtype.is_float else int(spec.initial)
-            array = np.full(spec.shape, value, spec.dtype.numpy)
-        data = to_bytes(array, spec.dtype, spec.nbytes)
-        if data.any():  # by its bytes: -0.0 is to be written
-            device.write(placement.slices[spec.id], data)
+            value = np.array(spec.initial if spec.dtype.is_float else int(spec.initial), spec.dtype.numpy)
+            if not any(value.tobytes()):  # by its bytes: -0.0 is to be written
+                continue
+            array = np.full(spec.shape, value)
+        device.write(placement.slices[spec.id], to_bytes(array, spec.dtype, spec.nbytes))
 
 
 def record(
@@ -220,8 +214,11 @@ def record(
     """A plan's step with every buffer resolved to a range on the device."""
     return Recording(
         label=label,
-        staging_nbytes=placement.staging_nbytes,
-        uploads=tuple(Upload(start, placement.slices[index]) for index, start in placement.staging.items()),
+        uploads=tuple(
+            Upload(placement.slices[index], spec.shape, np.dtype(spec.dtype.storage))
+            for index in plan.inputs.values()
+            if (spec := plan.buffers[index])
+        ),
         dispatches=tuple(_dispatch(kernel, placement) for kernel in kernels if kernel.runs),
         copies=tuple(_copies(plan, placement)),
         loss=placement.slices[plan.outputs["loss"]]._replace(nbytes=4) if "loss" in plan.outputs else None,

@@ -19,6 +19,7 @@ import numpy as np
 from tensorgrad.device.adapter import load_helper, read_limits, request_js_device
 from tensorgrad.device.base import Feed, Recording, Slice
 from tensorgrad.device.reports import compile_error, out_of_memory, show_size
+from tensorgrad.device.staging import Staging
 from tensorgrad.errors import DeviceLostError, TensorgradError, UnsupportedError
 
 OK, LOST, FAILED, AGAIN = range(4)  # as in replay.js
@@ -138,9 +139,9 @@ class WebGPUDevice:
         self.raise_lost()
         from pyodide.ffi import create_proxy
 
-        staging = np.zeros(max(recording.staging_nbytes, 4), np.uint8)
+        staging = Staging(recording.uploads)
         waiting: dict[int, _Answer] = {}
-        proxies = [create_proxy(staging), create_proxy(_waker(waiting))]
+        proxies = [create_proxy(staging.memory), create_proxy(_waker(waiting))]
         program = None
         try:
             program = await self._settle(self._engine.compile(_describe(recording), *proxies))
@@ -169,12 +170,12 @@ class WebGPUProgram:
         self,
         device: WebGPUDevice,
         js_program: Any,
-        staging: np.ndarray,
+        staging: Staging,
         waiting: dict[int, _Answer],
         proxies: list[Any],
         recording: Recording,
     ) -> None:
-        self.staging = staging
+        self.feed = staging.feed
         self._device = device
         self._js = js_program
         self._replay = js_program.replay  # looked up once: a step makes no JavaScript object
@@ -330,7 +331,7 @@ def _describe(recording: Recording) -> str:
         "label": recording.label,
         "sources": list(sources),
         "dispatches": dispatches,
-        "uploads": recording.uploads,
+        "uploads": [upload.target for upload in recording.uploads],
         "copies": recording.copies,
         "loss": recording.loss,
         "chunk": recording.chunk,

@@ -78,16 +78,20 @@ class ArrayDevice:
 class ArrayProgram:
     def __init__(self, device: ArrayDevice, recording: Recording) -> None:
         self.device, self.recording = device, recording
-        self.staging = np.zeros(recording.staging_nbytes, np.uint8)
+        self.fed: list[np.ndarray] = []
         self.unread: list[int] = []
         self.running = 0
         self.closed = 0
 
+    def feed(self, arrays: Sequence[np.ndarray]) -> None:
+        self.fed = list(arrays)
+
     async def submit(self) -> None:
         self.running += 1
         assert self.running == 1, "steps overlap"
-        for start, target in self.recording.uploads:
-            self.device.view(target)[:] = self.staging[start : start + target.nbytes]
+        for (target, shape, storage), array in zip(self.recording.uploads, self.fed, strict=True):
+            assert array.shape == shape
+            self.device.view(target)[: array.size * storage.itemsize] = array.astype(storage).reshape(-1).view(np.uint8)
         await asyncio.sleep(0)
         for d in self.recording.dispatches:
             self.device.log.append(d.label)
