@@ -173,7 +173,7 @@ def test_a_frozen_layer_keeps_its_statistics() -> None:
 
 
 def test_two_losses_share_the_statistics() -> None:
-    """The second program finds them where the first has put them."""
+    """What the first moves the second moves on."""
     specs = {"x": tg.f32[4, 3]}
     model = Normalized(nn.Sequential(nn.BatchNorm1d(3), nn.BatchNorm1d(3)))
     first = tg.sync(tg.compile(model, lambda m, x: m(x), optim.SGD(0.0), specs, device="interpret"))
