@@ -70,6 +70,7 @@ def _frozen(optimizer: Optimizer) -> Optimizer:
     """The optimizer as it is now: the step may be finished later."""
     same = copy(optimizer)
     same.hyper = dict(optimizer.hyper)
+    same.groups = tuple((which, dict(changes)) for which, changes in optimizer.groups)
     return same
 
 

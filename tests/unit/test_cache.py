@@ -326,12 +326,17 @@ async def test_no_storage_and_switched_off(storage: Memory, monkeypatch: pytest.
     assert (await compiled()).key is None
 
 
-async def test_the_same_optimizer_changed_later_is_not_what_was_compiled(storage: Memory) -> None:
-    optimizer = optim.AdamW(1e-2)
+@pytest.mark.parametrize(
+    "change",
+    [lambda o: o.hyper.update(eps=1.0), lambda o: o.groups[0][1].update(weight_decay=0.5)],
+    ids=["all", "group"],
+)
+async def test_the_same_optimizer_changed_later_is_not_what_was_compiled(storage: Memory, change: Any) -> None:
+    optimizer = optim.AdamW(1e-2, groups=[("*.bias", {"weight_decay": 0.0})])
     found = await compiled(recipe(optimizer=optimizer))
     again = await compiled(recipe(optimizer=optimizer))
-    optimizer.hyper["eps"] = 1.0
     assert again.cached
+    change(optimizer)
     assert str(again.made.lowered) == str(found.made.lowered)
 
 
