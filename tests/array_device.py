@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 
 from tensorgrad.device import base
-from tensorgrad.device.base import Limits, Recording, Slice
+from tensorgrad.device.base import Feed, Limits, Recording, Slice
 from tensorgrad.errors import OutOfMemoryError, TensorgradError
 
 Kernel = Callable[..., None]
@@ -50,7 +50,7 @@ class ArrayDevice:
 
     def write(self, target: Slice, data: np.ndarray) -> None:
         self.log.append(f"write {self.labels[target.buffer]}")
-        self.view(target)[:] = data
+        self.view(target)[:] = data.reshape(-1)
 
     async def read(self, ranges: Sequence[Slice]) -> list[np.ndarray]:
         await asyncio.sleep(0)
@@ -83,6 +83,10 @@ class ArrayProgram:
         for (target, shape, storage), array in zip(self.recording.uploads, self.fed, strict=True):
             assert array.shape == shape
             self.device.view(target)[: array.size * storage.itemsize] = array.astype(storage).reshape(-1).view(np.uint8)
+        await self._replay()
+        self.running -= 1
+
+    async def _replay(self) -> None:
         await asyncio.sleep(0)
         for d in self.recording.dispatches:
             self.device.log.append(d.label)
@@ -92,7 +96,6 @@ class ArrayProgram:
             self.device.view(target)[:] = self.device.view(source)
         if self.recording.loss is not None:
             self.unread.append(int(self.device.view(self.recording.loss).view(np.uint32)[0]))
-        self.running -= 1
 
     async def step(self) -> int:
         await self.submit()
@@ -103,6 +106,16 @@ class ArrayProgram:
         if with_loss:
             self.unread.pop()
         return [self.device.view(r).copy() for r in reads]
+
+    async def run_many(self, feeds: Sequence[Feed], first: int, count: int) -> np.ndarray:
+        for step in range(count):
+            for target, buffers, each, turn in feeds:
+                at = (first + step) % turn if turn else step
+                held = self.device.memory[buffers[at // each]]
+                self.device.view(target)[:] = held[at % each * target.nbytes :][: target.nbytes]
+            await self._replay()
+        found, self.unread = self.unread[-count:], self.unread[:-count]
+        return np.array(found, np.uint32)
 
     async def losses(self) -> np.ndarray:
         result = np.array(self.unread[-base.LOSS_RING :], np.uint32)

@@ -67,6 +67,24 @@ def test_steps_and_losses() -> None:
     asyncio.run(go())
 
 
+async def test_many_steps_on_batches_of_the_device() -> None:
+    p, device = adding()
+    p.add("input", "row", (2,))
+    runtime = await create_runtime(p.plan, p.kernels, device=device)
+    data = np.arange(6, dtype=np.float32).reshape(3, 2)
+    batches = await runtime.upload_batches({"x": data}, 3)
+    losses = await runtime.run_steps(batches, 1, 4, {"row": np.zeros((4, 2), np.float32)})
+    assert losses.tolist() == np.cumsum(data.sum(1)[[1, 2, 0, 1]]).tolist()
+    before = {handle: memory.copy() for handle, memory in device.memory.items()}
+    running = asyncio.ensure_future(runtime.run_steps(batches, 0, 9, {"row": np.ones((9, 2), np.float32)}))
+    await asyncio.sleep(0)  # it waits for room for nine rows
+    batches.destroy()
+    with pytest.raises(InputError, match="batches were destroyed"):
+        await running
+    for handle in {handle for handle in before if device.labels[handle] in ("w", "x", "loss")}:
+        np.testing.assert_array_equal(device.memory[handle], before[handle])
+
+
 def test_calls_at_once_take_turns_in_order() -> None:
     p, device = adding()
     runtime = make(p, device)
