@@ -254,7 +254,7 @@ class Train(ManySteps, Inspected):
         """Runs one training step, which counts as any other, with each kernel timed.
 
         Args:
-            args, kwargs: the inputs, as for `step`; by default those of the last step.
+            args, kwargs: the inputs, as for `step`; by default those of the last `step` or `submit`.
 
         Raises:
             UnsupportedError: the GPU has no timestamp queries; no step was made.
@@ -274,7 +274,7 @@ class Train(ManySteps, Inspected):
         Every kernel of the device is compared with the reference rules on the numbers that it read.
 
         Args:
-            args, kwargs: the inputs, as for `step`; by default those of the last step.
+            args, kwargs: the inputs, as for `step`; by default those of the last `step` or `submit`.
 
         Raises:
             CheckError: names the first kernel that differs, with its formula, source lines and worst element.
@@ -288,7 +288,11 @@ class Train(ManySteps, Inspected):
         if args or kwargs or not self.inputs.leaves:
             return self.inputs.flatten(args, kwargs)
         if self._last is None:
-            raise InputError("there was no step yet whose inputs could be used again; give the inputs", call_site())
+            raise InputError(
+                "there was no `step` or `submit` yet whose inputs could be used again (those of `run_steps` stay on "
+                "the device); give the inputs",
+                call_site(),
+            )
         return dict(self._last)
 
     # -- learning rate, gradients, snapshots ------------------------------------------------------
