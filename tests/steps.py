@@ -20,7 +20,7 @@ from tensorgrad.structure import Structure
 from tensorgrad.wgsl.generate import generate
 
 LARGE = Limits(
-    storage_buffers=10,
+    storage_buffers=16,
     invocations=1024,
     workgroup_size=(1024, 1024, 64),
     workgroup_storage=49_152,
