@@ -21,7 +21,7 @@ from tensorgrad.nn.state import IncompatibleKeys
 from tensorgrad.optim.optimizer import LearningRate, Optimizer
 from tensorgrad.predict import Predictor
 from tensorgrad.program import CAPTURE, Recipe
-from tensorgrad.state import State
+from tensorgrad.state import Spans, State
 from tensorgrad.step import step_recipe
 from tensorgrad.structure import Structure
 from tensorgrad.tensor import Tensor
@@ -105,7 +105,7 @@ async def compile(
         recipe = step_recipe(model, loss_fn, optimizer, structure, state, keep_grads)
         train = Train(state, optimizer, structure, recipe, keep_grads, snapshot_every, nonfinite)
         async with state.turns:
-            await train.build()
+            train.use(await train.build())
     state.enroll(train)
     return train
 
@@ -128,6 +128,7 @@ class Train(ManySteps, Inspected):
         state: parameters, optimizer state and counters; give it to another `tg.compile` to share them.
         optimizer: its hyper-parameters; `set_lr` changes the learning rate.
         inputs: the structure of a step's inputs.
+        spans: how its states lie.
         snapshot: the last host copy that `snapshot_every` made.
     """
 
@@ -136,7 +137,7 @@ class Train(ManySteps, Inspected):
         state: State,
         optimizer: Optimizer,
         inputs: Structure,
-        recipe: Recipe,
+        recipe: Callable[[Spans], Recipe],
         keep_grads: bool,
         snapshot_every: int | None,
         nonfinite: str,
@@ -151,10 +152,16 @@ class Train(ManySteps, Inspected):
         self._last: dict[str, Any] | None = None
         self._queued = 0  # steps since `losses`
         self._built: Built | None = None
+        self.spans: Spans | None = None
 
-    async def build(self) -> None:
-        """Puts the step on the state's device, once more where that has changed; the caller holds the turn."""
-        old, self._built = self._built, await self.state.build(self._recipe, self._prefix)
+    async def build(self) -> Built:
+        """The step on the state's device, which may have changed since the last time; the caller holds the turn."""
+        self.spans = self.state.spans(self._prefix, self.spans)
+        return await self.state.build(self._recipe(self.spans), self._prefix)
+
+    def use(self, built: Built) -> None:
+        """Steps with this program from now on."""
+        old, self._built = self._built, built
         if old is not None:
             old.executor.destroy()
 
@@ -247,7 +254,7 @@ class Train(ManySteps, Inspected):
         """Runs one training step, which counts as any other, with each kernel timed.
 
         Args:
-            args, kwargs: the inputs, as for `step`; by default those of the last step.
+            args, kwargs: the inputs, as for `step`; by default those of the last `step` or `submit`.
 
         Raises:
             UnsupportedError: the GPU has no timestamp queries; no step was made.
@@ -267,7 +274,7 @@ class Train(ManySteps, Inspected):
         Every kernel of the device is compared with the reference rules on the numbers that it read.
 
         Args:
-            args, kwargs: the inputs, as for `step`; by default those of the last step.
+            args, kwargs: the inputs, as for `step`; by default those of the last `step` or `submit`.
 
         Raises:
             CheckError: names the first kernel that differs, with its formula, source lines and worst element.
@@ -281,7 +288,11 @@ class Train(ManySteps, Inspected):
         if args or kwargs or not self.inputs.leaves:
             return self.inputs.flatten(args, kwargs)
         if self._last is None:
-            raise InputError("there was no step yet whose inputs could be used again; give the inputs", call_site())
+            raise InputError(
+                "there was no `step` or `submit` yet whose inputs could be used again (those of `run_steps` stay on "
+                "the device); give the inputs",
+                call_site(),
+            )
         return dict(self._last)
 
     # -- learning rate, gradients, snapshots ------------------------------------------------------

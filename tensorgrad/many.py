@@ -94,7 +94,7 @@ class ManySteps:
         Raises:
             InputError: as `upload`; nothing was changed.
             DeviceLostError: the device is gone; `restore` goes on from the last snapshot.
-            NonFiniteError: a loss is, and `tg.compile` was told to raise. The later steps of its chunk were made.
+            NonFiniteError: a loss is, and `tg.compile` was told to raise. Later steps of its chunk were made.
 
         A loss that is not finite leaves parameters, optimizer state and step count as they were. Up to the end
         of its chunk, the learning rate's schedule and bias corrections are then a step ahead, as with `submit`.
@@ -176,9 +176,11 @@ class ManySteps:
         if self._nonfinite == "raise" and bad.size:
             later = int(np.isfinite(losses[bad[0] :]).sum())
             step = self.state.counts[self._prefix] + 1 - later
+            now = "weights, optimizer state and step count are as before it"
+            if later:
+                now = f"it changed nothing, but later steps of its chunk were made, {later} of them"
             raise NonFiniteError(
-                f"the loss of step {step} is {losses[bad[0]]}; weights, optimizer state and step count are as before "
-                "it. Look at the batch, or lower the learning rate."
+                f"the loss of step {step} is {losses[bad[0]]}; {now}. Look at the batch, or lower the learning rate."
             )
 
 

@@ -225,9 +225,10 @@ class Runtime:
         async with self._turns:
             self._check_alive()
             where = {name: (self._slices[index], self.plan.buffers[index]) for name, index in self.plan.inputs.items()}
+            feeds = [await self._tables.feed(name, *where[name], values) for name, values in own.items()]
+            # last, because while this waited they may have been destroyed
             batches.check(self.device, {n: (s.shape, s.dtype) for n, (_, s) in where.items() if n not in own})
-            feeds = [Feed(where[name][0], *held.place, turn=batches.count) for name, held in batches.inputs.items()]
-            feeds += [await self._tables.feed(name, *where[name], values) for name, values in own.items()]
+            feeds += [Feed(where[name][0], *held.place, turn=batches.count) for name, held in batches.inputs.items()]
             bits = await self._program.run_many(feeds, first, count)
         return _floats(bits, dtype)
 

@@ -10,9 +10,10 @@ import itertools
 import operator
 import secrets
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -31,10 +32,21 @@ from tensorgrad.turns import Turns
 T = TypeVar("T")
 
 
+class Spans(NamedTuple):
+    """Bytes of the arenas in which the optimizer's and the model's own states may lie together; 0: each by itself."""
+
+    optimizer: int
+    gate: int
+
+
 class Client(Protocol):
     """What a state builds again on another device: a training step."""
 
-    async def build(self) -> None: ...
+    spans: Spans | None
+
+    async def build(self) -> Built: ...
+
+    def use(self, built: Built) -> None: ...
 
 
 def steps_name(prefix: str) -> str:
@@ -63,6 +75,7 @@ class State:
         self.calls = 0
         self.counts: dict[str, int] = {}
         self._optimizers: dict[str, Any] = {}
+        self._entered: Counter[str] = Counter()
         self._names = leaf_names(module)
         self.keys = state_names(module)
         self.tensors: dict[str, Parameter] = {**dict(module.named_parameters()), **dict(module.named_buffers())}
@@ -110,7 +123,7 @@ class State:
     def entering(self, optimizer: Any) -> Iterator[None]:
         """Gives an optimizer a prefix of its own for its states: `optim`, `optim2` and so on.
 
-        Where the block fails, a new optimizer leaves again, so that the next one has the same names.
+        Where the block fails, an optimizer that is used nowhere else leaves, so that the next one has its names.
         """
         known = next((prefix for prefix, other in self._optimizers.items() if other is optimizer), None)
         free = (f"optim{n}" if n > 1 else "optim" for n in itertools.count(1))
@@ -118,10 +131,12 @@ class State:
         prefix = optimizer.prefix
         self._optimizers[prefix] = optimizer
         self.counts.setdefault(prefix, 0)
+        self._entered[prefix] += 1
         try:
             yield
         except BaseException:
-            if known is None:
+            self._entered[prefix] -= 1
+            if not self._entered[prefix]:
                 del self._optimizers[prefix], self.counts[prefix]
             raise
 
@@ -133,10 +148,18 @@ class State:
                 whose = "a parameter or buffer of the model" if name in leaves else "the library's own input"
                 raise InputError(f"the input {name!r} has the name of {whose}; give it another name", call_site())
 
-    def span(self, prefix: str) -> int:
-        """Bytes of an optimizer's arenas. Tensors that have their places already are updated one by one (0)."""
+    def spans(self, prefix: str, before: Spans | None = None) -> Spans:
+        """How the states of a training step lie; the caller holds the turn and builds it in the same.
+
+        Tensors that have their places already are updated one by one, unless the same optimizer has placed them.
+
+        Args:
+            prefix: of the optimizer.
+            before: on the device that the step moves from; what lay together there does so here.
+        """
         packed = any(name.startswith(f"{prefix}.") for name in self.packs)
-        return self.backend.limits.binding_size if packed or not self.placed else 0
+        together = before or (packed or not self.placed, not self.placed)
+        return Spans(*(self.backend.limits.binding_size if so else 0 for so in together))
 
     async def build(self, recipe: Recipe, prefix: str | None = None) -> Built:
         """A program on the device, its new parameters and buffers with their values; the caller holds the turn.
@@ -180,13 +203,27 @@ class State:
         self._clients.pop(client, None)
 
     async def move(self, backend: Backend) -> None:
-        """Goes to another device, with the values of the last upload; the caller holds the turn."""
+        """Goes to another device, with the values of the last upload; the caller holds the turn.
+
+        Where that fails, everything stays where it is.
+        """
+        before, found = vars(self).copy(), dict[Client, Built]()
         self.backend, self.store = backend, backend.store()
         # what no program needs any more, such as the momenta of one that is gone, stays behind
         self.placed, self.packs, self.kinds, self.initial = set(), {}, {}, {}
         self.counts = dict.fromkeys(self.counts, 0)
-        for client in list(self._clients):
-            await client.build()
+        # others use tensors wherever they are; one that lays them together has to come first
+        clients = sorted(self._clients, key=lambda client: -sum(map(bool, client.spans or ())))
+        try:
+            for client in clients:
+                found[client] = await client.build()
+        except BaseException:
+            vars(self).update(before)
+            for built in found.values():
+                built.executor.destroy()
+            raise
+        for client, built in found.items():
+            client.use(built)
 
     def running(self, calls: int = 1) -> _Running:
         """Around a run on the device, which counts as so many calls unless it was refused."""

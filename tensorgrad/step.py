@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any
 
 from tensorgrad.autodiff import connected_grads
 from tensorgrad.callsite import call_site
@@ -19,17 +19,10 @@ from tensorgrad.ops import add, isfinite, reshape, stop_gradient, where
 from tensorgrad.optim.optimizer import Optimizer
 from tensorgrad.passes import optimize
 from tensorgrad.program import Recipe
-from tensorgrad.state import State, steps_name
+from tensorgrad.state import Spans, State, steps_name
 from tensorgrad.structure import Structure
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import param_input, state_input, tensor_input, trace_into, update_state
-
-
-class Spans(NamedTuple):
-    """Bytes of the arenas in which the optimizer's and the model's own states may lie together; 0: each by itself."""
-
-    optimizer: int
-    gate: int
 
 
 def step_recipe(
@@ -39,8 +32,8 @@ def step_recipe(
     structure: Structure,
     state: State,
     keep_grads: bool = False,
-) -> Recipe:
-    """What compiles to one training step. Only the forward pass is traced here and now.
+) -> Callable[[Spans], Recipe]:
+    """What compiles to one training step, given how its states lie. Only the forward pass is traced here and now.
 
     Args:
         keep_grads: have a buffer for each gradient, that the host can read.
@@ -57,24 +50,27 @@ def step_recipe(
     with stage("trace"):
         forward.outputs.append(trace_into(forward, run, training=True, names=state.names))
     trained = frozenset(name for name in state.trainable if optimizer.trains(name))
-    spans = Spans(state.span(optimizer.prefix), 0 if state.placed else state.backend.limits.binding_size)
-    optimizer = _frozen(optimizer)
+    optimizer, site = _frozen(optimizer), call_site()
 
-    def finish(limits: Limits) -> Graph:
-        graph = forward.copy()
-        with stage("trace"):
-            trace_into(graph, lambda: _append_update(graph, optimizer, trained, spans, keep_grads), training=True)
-        with stage("passes"):
-            return optimize(graph, limits)
+    def recipe(spans: Spans) -> Recipe:
+        def finish(limits: Limits) -> Graph:
+            graph = forward.copy()
+            with stage("trace"):
+                trace_into(graph, lambda: _append_update(graph, optimizer, trained, spans, keep_grads), training=True)
+            with stage("passes"):
+                return optimize(graph, limits)
 
-    update = _update_alone(forward, optimizer, trained, spans, keep_grads)
-    return Recipe(finish, ("loss",), None if update is None else (forward, update), call_site(), spans)
+        update = _update_alone(forward, optimizer, trained, spans, keep_grads)
+        return Recipe(finish, ("loss",), None if update is None else (forward, update), site, spans)
+
+    return recipe
 
 
 def _frozen(optimizer: Optimizer) -> Optimizer:
     """The optimizer as it is now: the step may be finished later."""
     same = copy(optimizer)
     same.hyper = dict(optimizer.hyper)
+    same.groups = tuple((which, dict(changes)) for which, changes in optimizer.groups)
     return same
 
 

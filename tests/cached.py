@@ -76,4 +76,4 @@ def recipe(
     model, optimizer = model or Net(), optimizer or optim.AdamW(1e-2)
     state = State(model, Numpy(), 0)
     with state.entering(optimizer):
-        return step_recipe(model, loss, optimizer, Structure(specs or SPECS), state)
+        return step_recipe(model, loss, optimizer, Structure(specs or SPECS), state)(state.spans("optim"))

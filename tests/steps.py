@@ -20,7 +20,7 @@ from tensorgrad.structure import Structure
 from tensorgrad.wgsl.generate import generate
 
 LARGE = Limits(
-    storage_buffers=10,
+    storage_buffers=16,
     invocations=1024,
     workgroup_size=(1024, 1024, 64),
     workgroup_storage=49_152,
@@ -47,7 +47,7 @@ def compiled(
     backend.limits = limits
     state = State(model, backend, 0)
     with state.entering(optimizer):
-        recipe = step_recipe(model, loss_fn, optimizer, Structure(specs), state)
+        recipe = step_recipe(model, loss_fn, optimizer, Structure(specs), state)(state.spans("optim"))
     graph = recipe.graph(limits)
     lowered = lower(graph, recipe.outputs(graph), max_buffers=limits.storage_buffers)
     return Compiled(lowered, generate(lowered, limits))

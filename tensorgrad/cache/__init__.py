@@ -4,6 +4,7 @@ The compiled program (buffers, WGSL and what the host needs, no parameters) is k
 IndexedDB under a key of all that decides it; see `tensorgrad.cache.key`. On a hit only the
 forward pass is traced, for the key. Whatever fails here (no IndexedDB, no room, an entry that
 cannot be read) means that the program is compiled as if there were no cache; `tg.debug(1)` says so.
+A storage that hangs is not asked again in this session, until `clear` or `enable`.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class Storage(Protocol):
 
 _enabled = os.environ.get(VARIABLE, "1") != "0"
 _storage: Storage | None = None
+_hangs = False
 
 
 def enable(on: bool = True) -> bool:
@@ -65,19 +67,21 @@ def enable(on: bool = True) -> bool:
     >>> tg.cache.enable(before)
     False
     """
-    global _enabled
-    before, _enabled = _enabled, bool(on)
+    global _enabled, _hangs
+    before, _enabled, _hangs = _enabled, bool(on), False
     return before
 
 
 async def clear() -> None:
     """Forgets every program of this origin; where there is no cache, there is nothing to do."""
+    global _hangs
+    _hangs = False
     await _try("clear", _clear())
 
 
 async def find(recipe: Recipe, device: str, limits: Limits) -> tuple[str | None, Program | None]:
     """A recipe's place in the cache, or None if it can have none, and the program that is there."""
-    if not _enabled or not await _try("open", _open()):
+    if not _enabled or _hangs or not await _try("open", _open()):
         return None, None
     try:
         key = digest(recipe, device, limits)
@@ -89,18 +93,18 @@ async def find(recipe: Recipe, device: str, limits: Limits) -> tuple[str | None,
 
 async def save(key: str | None, program: Program) -> None:
     """Puts a program in its place."""
-    if key is not None:
+    if key is not None and not _hangs:
         await _try("write", _save(key, program))
 
 
 async def _try(what: str, work: Awaitable[T]) -> T | None:
     """The work's result, or None with a note where it fails."""
-    global _storage
+    global _storage, _hangs
     try:
         async with asyncio.timeout(PATIENCE):
             return await work
     except Exception as error:  # JavaScript's too: the cache is never in the way
-        _storage = None
+        _storage, _hangs = None, isinstance(error, TimeoutError)
         note(f"the plan cache cannot {what}: {type(error).__name__} {error}")
         return None
 

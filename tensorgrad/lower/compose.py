@@ -114,13 +114,29 @@ class Composer:
                 for operand in node.inputs:
                     self._store_slope(node, self.base(operand))
             self._bound(node)
-            for result in node.values:
-                stored = result in self.stored
-                self.costs[result] = Costs(frozenset(), frozenset({result})) if stored else self._cost(node)
+            self._count(node)
 
     def _store(self, value: Value, reason: str) -> None:
         self.stored.add(value)
         self.reasons.setdefault(value, reason)
+
+    def _count(self, node: Node) -> None:
+        for result in node.values:
+            stored = result in self.stored
+            self.costs[result] = Costs(frozenset(), frozenset({result})) if stored else self._cost(node)
+
+    def _store_late(self, value: Value, reason: str) -> None:
+        """Stores a value that was counted as a part of its readers; they now read one tensor in place of it."""
+        self._store(value, reason)
+        self._count(self.graph.nodes[value.node])
+        changed = {value}
+        for node in self.graph.nodes[value.node + 1 :]:
+            if Value(node.id) not in self.costs:
+                return
+            if not changed.isdisjoint(node.inputs):
+                self._bound(node)
+                self._count(node)
+                changed.update(v for v in node.values if v not in self.stored)
 
     def _store_slope(self, node: Node, value: Value) -> None:
         """Stores what an operation of the backward pass needs of a product, if it is dear to compute.
@@ -137,8 +153,7 @@ class Composer:
             and self.graph.node(large[0]).op == "matmul"
             and any(self.graph.node(v).op == "matmul" and self.graph.type(v).size == node.type.size for v in others)
         ):
-            self._store(value, "the kernel of the product that it depends on computes it on the way")
-            self.costs[value] = Costs(frozenset(), frozenset({value}))
+            self._store_late(value, "the kernel of the product that it depends on computes it on the way")
 
     def _bound(self, node: Node) -> None:
         """Stores operands that read most until the node's kernel can bind all that it reads."""
@@ -147,15 +162,7 @@ class Composer:
             widest = max(node.inputs, key=lambda v: len(self.costs[v].loads))
             if len(self.costs[widest].loads) < 2:
                 return
-            base = self.base(widest)
-            self._store(base, f"its reader would else bind more than {self.max_buffers} buffers")
-            self.costs[base] = Costs(frozenset(), frozenset({base}))
-            chain = []
-            while widest != base:
-                chain.append(widest)
-                widest = self.graph.node(widest).inputs[0]
-            for value in reversed(chain):
-                self.costs[value] = self._cost(self.graph.node(value))
+            self._store_late(self.base(widest), f"its reader would else bind more than {self.max_buffers} buffers")
 
     def _dear(self, node: Node, cost: Costs) -> bool:
         """It is dearer to compute again than to read."""

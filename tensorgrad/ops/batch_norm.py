@@ -41,6 +41,8 @@ def batch_norm(
     Raises:
         ShapeError: in training, with one element a channel; in evaluation, without running statistics.
 
+    In training, an empty batch leaves the running statistics as they are.
+
     Source: Ioffe and Szegedy, Batch normalization (2015).
     """
     x = require_float("batch_norm", tensor(x))
@@ -61,6 +63,8 @@ def batch_norm(
     count = math.prod(x.shape[a] for a in axes)
     if count == 1:
         fail(f"batch_norm: one element a channel has no variance to train with, got {x.type}")
+    if not count:  # its mean would be NaN
+        running_mean = running_var = None
     middle = reshape(mean(x, axes), *channels)
     middle = middle if running_mean is None else _tracked(tensor(running_mean), middle, momentum)
     centered = x - _across(middle, x)

@@ -147,7 +147,8 @@ def _flat(x: Tensor, moves: Slides) -> Tensor:
 
 
 def _max_pool_grad(g: Tensor, out: Tensor, x: Tensor, moves: Slides) -> tuple[Tensor]:
-    flat = _flat(x, moves)
+    # padding is no element: where all are -inf, the first of them gets the gradient
+    flat = _flat(ew.maximum(x, np.finfo(x.dtype.numpy).min), moves)
     first = ew.equal(iota(flat.shape, flat.ndim - 1), expand_dims(argmax(flat, -1), -1))
     parts = ew.where(first, expand_dims(g, -1), 0.0)
     windows = reshape(parts, *g.shape, *(s.size for s in moves))
@@ -165,14 +166,14 @@ def _avg_pool(
     windows = bind(window_p, x, slides=moves, value=0)
     total = sum_(windows, tuple(range(x.ndim, x.ndim + rank)))
     if divisor is None and not count_include_pad and any(s.low or s.high for s in moves):
-        return total / _counts(x.shape[-rank:], moves)
+        return total / _counts(x.shape[-rank:], moves).astype(x.dtype.numpy)
     return total * (1 / (math.prod(s.size for s in moves) if divisor is None else divisor))
 
 
 def _counts(sizes: Sequence[int], moves: Slides) -> np.ndarray:
     """How many elements of each window lie inside."""
-    counts: Any = np.float32(1)
+    counts: Any = 1
     for n, s in zip(sizes, moves, strict=True):
         begin = np.arange(s.count(n)) * s.stride - s.low
         counts = np.multiply.outer(counts, np.minimum(begin + s.size, n) - np.maximum(begin, 0))
-    return counts.astype(np.float32)
+    return counts

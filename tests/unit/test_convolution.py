@@ -115,6 +115,26 @@ def test_gradients_of_a_convolution_of_nothing(shapes: Any, stride: int) -> None
             np.testing.assert_array_equal(array, np.zeros(shape, np.float32))
 
 
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_the_padding_of_a_pool_gets_no_gradient(dilation: int) -> None:
+    """As in PyTorch, a window without larger elements gives it to the first of its own."""
+
+    def gradient(x: tg.Tensor) -> tg.Tensor:
+        return tg.append_grad(ops.sum(ops.max_pool2d(x, 3, 2, 1, dilation)), [x])[0]
+
+    image = np.full((2, 5, 5), -np.inf, np.float32)
+    image[1, 2, 2] = 0.0
+    wanted = np.zeros((2, 5, 5))
+    if dilation == 1:
+        wanted[0] = [[1, 1, 0, 1, 0], [1, 1, 0, 1, 0], [0, 0, 0, 0, 0], [1, 1, 0, 1, 0], [0, 0, 0, 0, 0]]
+        wanted[1] = [[1, 1, 0, 1, 0], [1, 0, 0, 1, 0], [0, 0, 1, 0, 0], [1, 1, 0, 1, 0], [0, 0, 0, 0, 0]]
+    else:
+        wanted[:, 1, 1] = 4
+    p = program(gradient, [image])
+    for found in (on_numpy(p), on_interpret(p, lowered(p))):
+        np.testing.assert_array_equal(found[0], wanted)
+
+
 # Modules ------------------------------------------------------------------------------------------
 
 
@@ -164,6 +184,19 @@ def test_a_layer_that_is_used_twice_moves_its_statistics_twice(device: str) -> N
     assert state["inner.norm.num_batches_tracked"] == 2
 
 
+@pytest.mark.parametrize("device", ["numpy", "interpret"])
+async def test_an_empty_batch_leaves_the_statistics_as_they_are(device: str) -> None:
+    """As in PyTorch, which counts it all the same."""
+    model = nn.Sequential(nn.BatchNorm1d(3), nn.BatchNorm1d(3))
+    sums = await tg.compile(model, lambda m, x: tg.sum(m(x)), optim.SGD(0.1), {"x": tg.f32[0, 3]}, device=device)
+    before = await sums.state_dict()
+    assert (await sums.step(x=np.zeros((0, 3), np.float32))).loss == 0.0
+    after = await sums.state_dict()
+    assert after["optimizer"]["optim.steps"] == 1
+    for name, array in before["model"].items():
+        np.testing.assert_array_equal(after["model"][name], array + ("num_batches" in name), err_msg=name)
+
+
 def test_a_frozen_layer_keeps_its_statistics() -> None:
     model = Normalized(nn.BatchNorm1d(3).eval())
     train = tg.sync(tg.compile(model, lambda m, x: m(x), optim.SGD(0.0), {"x": tg.f32[4, 3]}, device="numpy"))
@@ -173,7 +206,7 @@ def test_a_frozen_layer_keeps_its_statistics() -> None:
 
 
 def test_two_losses_share_the_statistics() -> None:
-    """The second program finds them where the first has put them."""
+    """What the first moves the second moves on."""
     specs = {"x": tg.f32[4, 3]}
     model = Normalized(nn.Sequential(nn.BatchNorm1d(3), nn.BatchNorm1d(3)))
     first = tg.sync(tg.compile(model, lambda m, x: m(x), optim.SGD(0.0), specs, device="interpret"))

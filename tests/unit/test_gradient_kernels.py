@@ -153,7 +153,8 @@ def test_an_update_takes_one_kernel_whatever_the_number_of_parts() -> None:
     optimizer = optim.SGD(0.1)
     specs = Structure({"x": tg.f32[2048, 5]})
     with state.entering(optimizer):
-        graph = step_recipe(state.module, lambda m, x: tg.mean(m(x) ** 2), optimizer, specs, state).graph(Limits())
+        recipe = step_recipe(state.module, lambda m, x: tg.mean(m(x) ** 2), optimizer, specs, state)
+    graph = recipe(state.spans("optim")).graph(Limits())
     low = lower(graph, {"loss": graph.outputs[0]})
     adding = [k for k in low.kernels if all(graph.node(v).op == "place" for v in k.writes) and k.kind == "map"]
     assert adding == []

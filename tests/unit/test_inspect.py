@@ -228,11 +228,13 @@ def test_a_profile_counts_as_a_step_and_says_what_it_timed(device: str) -> None:
 
 def test_a_profile_without_inputs_takes_the_last_ones() -> None:
     train = compiled("numpy")
-    with pytest.raises(tg.InputError, match="no step yet"):
-        asyncio.run(train.profile())
+    asyncio.run(train.run_steps(2, {name: np.asarray(array)[None] for name, array in BATCH.items()}))
+    for again in (train.profile, train.check):
+        with pytest.raises(tg.InputError, match=r"no `step` or `submit` yet .* `run_steps` stay on the device"):
+            asyncio.run(again())
     asyncio.run(train.step(**BATCH))
     asyncio.run(train.profile())
-    assert train.state.calls == 2
+    assert train.state.calls == 4
 
 
 # Debug levels ---------------------------------------------------------------------------------------

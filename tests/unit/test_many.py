@@ -121,6 +121,28 @@ def test_a_loss_that_is_not_finite_changes_nothing() -> None:
     tg.sync(run())
 
 
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ([1], "step 2 is nan; it changed nothing, but later steps of its chunk were made, 2 of them"),
+        ([1, 2], "step 2 is nan; it changed nothing, but later steps of its chunk were made, 1 of them"),
+        ([2, 3], "step 3 is nan; weights, optimizer state and step count are as before it"),
+    ],
+)
+async def test_a_loss_that_is_not_finite_in_a_chunk(bad: list[int], message: str) -> None:
+    data = stacked(range(4))
+    data["x"][bad, 2] = np.nan
+    train, other = await start("numpy", dropout=0.0, nonfinite="raise"), await start("numpy", dropout=0.0)
+    for each in (train, other):
+        executor: Any = each.built.executor
+        each._chunk = executor.at_once = 4
+    with pytest.raises(tg.NonFiniteError, match=message):
+        await train.run_steps(4, data)
+    await other.run_steps(4, data)
+    assert train.state.steps == 4 - len(bad)
+    assert_same(await train.state_dict(), await other.state_dict())
+
+
 def test_snapshots_are_made_on_the_way() -> None:
     async def run() -> None:
         train = await start("numpy", snapshot_every=3)

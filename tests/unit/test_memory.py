@@ -249,6 +249,32 @@ def test_no_kernel_binds_more_than_the_device_allows(fn: Callable[..., Any], lim
             assert_close(found, expected, 1e-5, 1e-5)
 
 
+def test_slopes_that_the_forward_pass_stores_are_counted_by_all_their_readers() -> None:
+    """A gate's slope, which the gradient reads through views, is stored after the views were counted."""
+
+    def fn(*xs: Tensor) -> list[Tensor]:
+        h = xs[0]
+        for x, activation, turned, gate in (
+            (xs[1], ops.tanh, True, xs[1]),
+            (xs[2], ops.tanh, True, xs[1]),
+            (xs[3], ops.silu, False, xs[1]),
+            (xs[4], ops.tanh, True, xs[3]),
+            (xs[5], lambda z: ops.gelu(z, "tanh"), False, xs[3]),
+        ):
+            product = h @ x
+            y = activation(product)
+            y = y.T.reshape(x.shape) if turned else y
+            h = y * ops.sigmoid(gate) + (x * product if h is xs[0] else product)
+        loss = ops.sum(h * h * 0.01)
+        return [loss, *append_grad(loss, xs)]
+
+    p = program(fn, [RNG.normal(size=(8, 8)).astype(np.float32) for _ in range(6)])
+    low = lowered(p)
+    assert max(map(bound, low.kernels)) <= 8
+    for found, wanted in zip(on_interpret(p, low), on_numpy(p), strict=True):
+        assert_close(found, wanted, 1e-4, 1e-4 * float(np.abs(wanted).max()))
+
+
 def test_a_gradient_norm_over_forty_parameters() -> None:
     def fn(x: Tensor) -> Tensor:
         params = [param_input(f"p{n}", (3 + n % 4, 5)) for n in range(40)]

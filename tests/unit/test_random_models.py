@@ -15,6 +15,7 @@ from tensorgrad.backend import Interpret, Numpy
 from tensorgrad.device.base import Limits
 from tensorgrad.optim import optimizer as arenas
 from tensorgrad.tensor import Tensor
+from tensorgrad.wgsl.generate import generate
 
 Block = Callable[[Tensor], Tensor]
 
@@ -199,6 +200,8 @@ def test_random_models_train_the_same_as_on_a_gpu(seed: int, monkeypatch: pytest
     limits = {"binding_size": 4096} if seed % 3 == 0 else {}
     for backend in (on_gpu(Numpy(), **limits), on_gpu(Interpret(), **limits)):
         other = trained(seed, backend)
+        if lowered := other[0].built.lowered:
+            assert max(len(k.bindings) for k in generate(lowered, backend.limits)) <= backend.limits.storage_buffers
         np.testing.assert_allclose(other[1], losses, rtol=1e-4)
         for name, wanted in (weights | found).items():
             # the same sums in another order; f16 has 11 bits

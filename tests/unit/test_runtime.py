@@ -5,125 +5,18 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
+from array_device import ArrayDevice
 from runtime_plans import Plan
-from tensorgrad.device import base
-from tensorgrad.device.base import Limits, Recording, Slice
 from tensorgrad.device.convert import as_array, from_bytes, to_bytes
 from tensorgrad.dtypes import bool_, f16, f32, i32, u32
 from tensorgrad.errors import InputError, NoDeviceError, OutOfMemoryError, TensorgradError
 from tensorgrad.plan import KernelSpec
 from tensorgrad.runtime import Runtime, Store, create_runtime
-
-Kernel = Callable[..., None]
-
-
-class ArrayDevice:
-    """Memory in NumPy arrays; a dispatch's source is a key of `kernels`, called with its bytes as f32."""
-
-    def __init__(self, kernels: dict[str, Kernel] | None = None, room: int = 10**6) -> None:
-        self.limits = Limits()
-        self.lost: str | None = None
-        self.kernels = kernels or {}
-        self.room = room
-        self.memory: dict[int, np.ndarray] = {}
-        self.labels: dict[int, str] = {}
-        self.log: list[str] = []
-        self.closed = 0
-        self._next = 0
-
-    async def alloc(self, buffers: Sequence[tuple[str, int]]) -> list[int]:
-        await asyncio.sleep(0)
-        for label, nbytes in buffers:
-            if nbytes > self.room:
-                raise OutOfMemoryError(f"no room for {label!r}")
-        ids = []
-        for label, nbytes in buffers:
-            self._next += 1
-            self.memory[self._next] = np.zeros(nbytes, np.uint8)
-            self.labels[self._next] = label
-            ids.append(self._next)
-        return ids
-
-    def free(self, buffers: Collection[int]) -> None:
-        for handle in buffers:
-            del self.memory[handle]
-
-    def view(self, where: Slice) -> np.ndarray:
-        return self.memory[where.buffer][where.offset : where.offset + where.nbytes]
-
-    def write(self, target: Slice, data: np.ndarray) -> None:
-        self.log.append(f"write {self.labels[target.buffer]}")
-        self.view(target)[:] = data
-
-    async def read(self, ranges: Sequence[Slice]) -> list[np.ndarray]:
-        await asyncio.sleep(0)
-        return [self.view(r).copy() for r in ranges]
-
-    async def compile(self, recording: Recording) -> ArrayProgram:
-        await asyncio.sleep(0)
-        if missing := [d.label for d in recording.dispatches if d.source not in self.kernels]:
-            raise TensorgradError(f"no kernel {missing}")
-        return ArrayProgram(self, recording)
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-class ArrayProgram:
-    def __init__(self, device: ArrayDevice, recording: Recording) -> None:
-        self.device, self.recording = device, recording
-        self.fed: list[np.ndarray] = []
-        self.unread: list[int] = []
-        self.running = 0
-        self.closed = 0
-
-    def feed(self, arrays: Sequence[np.ndarray]) -> None:
-        self.fed = list(arrays)
-
-    async def submit(self) -> None:
-        self.running += 1
-        assert self.running == 1, "steps overlap"
-        for (target, shape, storage), array in zip(self.recording.uploads, self.fed, strict=True):
-            assert array.shape == shape
-            self.device.view(target)[: array.size * storage.itemsize] = array.astype(storage).reshape(-1).view(np.uint8)
-        await asyncio.sleep(0)
-        for d in self.recording.dispatches:
-            self.device.log.append(d.label)
-            self.device.kernels[d.source](*(self.device.view(b.range).view(np.float32) for b in d.bindings))
-        for source, target in self.recording.copies:
-            assert source.buffer != target.buffer, "WebGPU copies nothing within one buffer"
-            self.device.view(target)[:] = self.device.view(source)
-        if self.recording.loss is not None:
-            self.unread.append(int(self.device.view(self.recording.loss).view(np.uint32)[0]))
-        self.running -= 1
-
-    async def step(self) -> int:
-        await self.submit()
-        return self.unread.pop()
-
-    async def run(self, reads: tuple[Slice, ...], *, with_loss: bool = False) -> list[np.ndarray]:
-        await self.submit()
-        if with_loss:
-            self.unread.pop()
-        return [self.device.view(r).copy() for r in reads]
-
-    async def losses(self) -> np.ndarray:
-        result = np.array(self.unread[-base.LOSS_RING :], np.uint32)
-        self.unread.clear()
-        return result
-
-    async def profile(self) -> list[float]:
-        await self.submit()
-        return [float(i) for i in range(len(self.recording.dispatches))]
-
-    def close(self) -> None:
-        self.closed += 1
 
 
 def add(x: np.ndarray, w: np.ndarray, loss: np.ndarray) -> None:
@@ -172,6 +65,24 @@ def test_steps_and_losses() -> None:
         assert (await runtime.losses()).shape == (0,)
 
     asyncio.run(go())
+
+
+async def test_many_steps_on_batches_of_the_device() -> None:
+    p, device = adding()
+    p.add("input", "row", (2,))
+    runtime = await create_runtime(p.plan, p.kernels, device=device)
+    data = np.arange(6, dtype=np.float32).reshape(3, 2)
+    batches = await runtime.upload_batches({"x": data}, 3)
+    losses = await runtime.run_steps(batches, 1, 4, {"row": np.zeros((4, 2), np.float32)})
+    assert losses.tolist() == np.cumsum(data.sum(1)[[1, 2, 0, 1]]).tolist()
+    before = {handle: memory.copy() for handle, memory in device.memory.items()}
+    running = asyncio.ensure_future(runtime.run_steps(batches, 0, 9, {"row": np.ones((9, 2), np.float32)}))
+    await asyncio.sleep(0)  # it waits for room for nine rows
+    batches.destroy()
+    with pytest.raises(InputError, match="batches were destroyed"):
+        await running
+    for handle in {handle for handle in before if device.labels[handle] in ("w", "x", "loss")}:
+        np.testing.assert_array_equal(device.memory[handle], before[handle])
 
 
 def test_calls_at_once_take_turns_in_order() -> None:

@@ -12,10 +12,11 @@ from table import Case, Row, weighted
 from table_rows import TABLE
 from tensorgrad.autodiff import append_grad
 from tensorgrad.device.base import Limits
-from tensorgrad.dtypes import f32
+from tensorgrad.dtypes import DType, f16, f32, from_numpy
 from tensorgrad.ops import zeros
 from tensorgrad.plan import MAX_WORKGROUPS
 from tensorgrad.tensor import Tensor
+from tensorgrad.trace import tensor_input, trace
 from tensorgrad.wgsl.generate import generate
 
 ROWS = [pytest.param(row, case, id=case.name) for row in TABLE for case in row.cases]
@@ -49,6 +50,23 @@ def test_values(row: Row, case: Case) -> None:
         assert_close(y, narrow, rtol, atol, "numpy against the formula")
     for fuse in (True, False):
         assert_close(on_interpret(p, lowered(p, fuse))[0], y, rtol, atol, f"interpret with fuse={fuse}")
+
+
+# what brings numbers of its own dtype, or the second operand's
+OWN_DTYPE = {"const", "array", "iota", "random_bits", "pow", "pack"}
+
+
+@pytest.mark.parametrize("row", [row for row in TABLE if row.op not in OWN_DTYPE], ids=lambda row: row.op)
+def test_a_result_of_f16_is_f16(row: Row) -> None:
+    def dtype(case: Case, floats: DType) -> DType:
+        arrays = [np.asarray(a) for a in case.inputs]
+        dtypes = [floats if a.dtype.kind == "f" else from_numpy(a.dtype) for a in arrays]
+        graph = trace(lambda: case.fn(*(tensor_input(f"x{n}", a.shape, dtypes[n]) for n, a in enumerate(arrays))))
+        return graph.type(graph.outputs[0]).dtype
+
+    for case in row.cases:
+        if any(a.dtype.kind == "f" for a in case.inputs) and dtype(case, f32) == f32:
+            assert dtype(case, f16) == f16, case.name
 
 
 LIMITS = (Limits(), Limits(software=True), Limits(subgroup_size=32))
