@@ -7,7 +7,7 @@ writing in one dispatch, ranges apart or not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from tensorgrad.dtypes import f32
 from tensorgrad.graph import Graph, Value
 from tensorgrad.lower.compose import LEAVES
 from tensorgrad.lower.kernel import Kernel
-from tensorgrad.ops.arena import parts
+from tensorgrad.ops.arena import parts, temporary_packs
 from tensorgrad.plan import BufferKind, BufferPlan, BufferSpec, Writeback
 
 
@@ -32,16 +32,16 @@ class Slot:
 
 
 def _slots(graph: Graph) -> tuple[dict[Value, Slot], dict[str, int]]:
-    """The places of packs and of what lies in them, and each arena's bytes."""
+    """The places of packs that have a name and of what lies in them, and each arena's bytes."""
     slots: dict[Value, Slot] = {}
     arenas: dict[str, int] = {}
     for node in graph.nodes:
-        if node.op == "pack":
-            name, width = node.attrs["name"], node.type.dtype.itemsize
-            arenas[name] = node.type.nbytes
-            slots[Value(node.id)] = Slot(name, 0)
+        if node.op == "pack" and node.attrs["name"]:
+            name, start, width = node.attrs["name"], node.attrs.get("start", 0), node.type.dtype.itemsize
+            arenas[name] = max(arenas.get(name, 0), node.type.nbytes)
+            slots[Value(node.id)] = Slot(name, start * width)
             for part, offset in parts(graph, Value(node.id)):
-                slots[part] = Slot(name, offset * width)
+                slots[part] = Slot(name, (start + offset) * width)
     return slots, arenas
 
 
@@ -81,6 +81,8 @@ class Planner:
         self.specs: list[BufferSpec] = []
         self.where: dict[Value, int] = {}
         self.pool: list[int] = []
+        self.packs = temporary_packs(graph)
+        self.free_packs: dict[Hashable, list[list[int]]] = {}
 
     def plan(self) -> Memory:
         self._leaves()
@@ -92,10 +94,10 @@ class Planner:
                 if value in inplace:
                     self.where[value] = self.where[inplace[value]]
                 elif value not in self.where:
-                    self.where[value] = self._temp(value)
-            for value in {*kernel.loads(), *kernel.writes}:
+                    self.where[value] = self._temp(value) if value not in self.packs else self._place(value)
+            for value in {self.packs.get(v, v) for v in (*kernel.loads(), *kernel.writes)}:
                 if last.get(value, step) <= step and value not in kept and self._is_temp(value):
-                    self.pool.append(self.where[value])
+                    self._release(value)
         return Memory(self._finish(inplace), self.where)
 
     def _add(self, kind: BufferKind, name: str, value: Value, **fields: Any) -> int:
@@ -119,8 +121,8 @@ class Planner:
                 self._add(role, node.attrs["name"], value, initial=initial)
             elif node.op == "array":
                 self._add("const", f"const{node.id}", value, initial=node.attrs["data"].array)
-            elif node.op == "pack":
-                self._add("temp", node.attrs["name"], value)
+            elif node.op == "pack" and node.attrs["name"]:
+                self._add("temp", node.attrs["name"] + (f".{node.id}" if "start" in node.attrs else ""), value)
 
     def _kept(self, inplace: Mapping[Value, Value]) -> set[Value]:
         """Values whose buffers are read after the kernels; each gets one of its own."""
@@ -128,7 +130,7 @@ class Planner:
         for name, value in self.graph.grads.items():
             kept.add(self._own("grad", f"grad {name}", value))
         for node in self.graph.nodes:
-            if node.op == "place":
+            if node.op == "place" and Value(node.id) not in self.packs:
                 kept.add(self._own("temp", node.attrs["slot"], Value(node.id)))
         for name, value in self.outputs.items():
             kept.add(self._own("output", name, value))
@@ -144,7 +146,11 @@ class Planner:
         return owner
 
     def _last_reads(self) -> dict[Value, int]:
-        return {value: step for step, kernel in enumerate(self.kernels) for value in kernel.loads()}
+        last: dict[Value, int] = {}
+        for step, kernel in enumerate(self.kernels):
+            written = (v for v in kernel.writes if v in self.packs)
+            last.update({self.packs.get(v, v): step for v in (*kernel.loads(), *written)})
+        return last
 
     def _is_temp(self, value: Value) -> bool:
         spec = self.specs[self.where[value]]
@@ -161,6 +167,40 @@ class Planner:
         spec = BufferSpec(len(self.specs), "temp", f"temp{len(self.specs)}", (need // 4,), f32, need)
         self.specs.append(spec)
         return spec.id
+
+    def _place(self, part: Value) -> int:
+        """The place of a part of a pack without a name; the whole pack gets one, which it gives back as a whole.
+
+        Packs share an arena only if they have the same parts: so whoever has a buffer has all of its bytes.
+        """
+        pack = self.packs[part]
+        free = self.free_packs.setdefault(_layout(self.graph, pack), [])
+        held = parts(self.graph, pack)
+        if free:
+            places = free.pop()
+        else:
+            name, type_ = f"temp{len(self.specs)}", self.graph.type(pack)
+            self.arenas[name] = type_.nbytes
+            sizes = [(type_, 0), *((self.graph.type(v), offset) for v, offset in held)]
+            first = len(self.specs)
+            for i, (t, offset) in enumerate(sizes):
+                at = offset * t.dtype.itemsize
+                label = f"{name}.{i - 1}" if i else name
+                self.specs.append(
+                    BufferSpec(first + i, "temp", label, t.shape, t.dtype, storage_bytes(t.nbytes), None, name, at)
+                )
+            places = list(range(first, len(self.specs)))
+        self.where.update(zip((pack, *(v for v, _ in held)), places, strict=True))
+        return self.where[part]
+
+    def _release(self, value: Value) -> None:
+        """The buffer of a value that nobody needs any longer is free for another one."""
+        held = parts(self.graph, value)
+        if held:
+            free = self.free_packs[_layout(self.graph, value)]
+            free.append([self.where[v] for v in (value, *(part for part, _ in held))])
+        else:
+            self.pool.append(self.where[value])
 
     def _finish(self, inplace: Mapping[Value, Value]) -> BufferPlan:
         writebacks = [
@@ -181,6 +221,11 @@ class Planner:
         )
 
 
+def _layout(graph: Graph, pack: Value) -> Hashable:
+    """What packs have in common that can share an arena."""
+    return tuple((offset, graph.type(part)) for part, offset in parts(graph, pack))
+
+
 def verify(graph: Graph, kernels: Sequence[Kernel], memory: Memory, buffer_of: Mapping[Value, Value]) -> None:
     """Replays the plan: every read finds the value that it expects, and so does whoever reads at the end.
 
@@ -191,10 +236,12 @@ def verify(graph: Graph, kernels: Sequence[Kernel], memory: Memory, buffer_of: M
     holds: dict[int, Value | None] = {
         where[Value(n.id)]: Value(n.id) for n in graph.nodes if n.op in LEAVES and Value(n.id) in where
     }
-    inside = {where[Value(n.id)]: [where[v] for v in n.inputs] for n in graph.nodes if n.op == "pack"}
+    packs = [n for n in graph.nodes if n.op == "pack" and n.attrs["name"]]
+    inside = {where[Value(n.id)]: [where[v] for v in n.inputs] for n in packs}
     for step, kernel in enumerate(kernels):
         reads, written = kernel.loads(), {where[v] for v in kernel.writes}
-        for read in [*reads, *(part for whole in reads for part, _ in parts(graph, whole))]:
+        whole = [v for v in reads if graph.node(v).op != "pack" or graph.node(v).attrs["name"]]
+        for read in [*whole, *(part for v in reads for part, _ in parts(graph, v))]:
             held = holds.get(where[read])
             if held != read and graph.type(read).size:
                 raise PlanError(f"kernel {step} reads {read}; {specs[where[read]].name} holds {held}")

@@ -46,14 +46,14 @@ LARGE_GPU = {
     "sin MLP": Cost(9, 9, 42, 0, 1),
     "MNIST MLP": Cost(12, 12, 55, 0, 5),
     "MNIST CNN": Cost(19, 19, 70, 0, 13),
-    "character GPT": Cost(124, 33, 585, 0, 72),
-    "baby GPT": Cost(242, 42, 934, 0, 1773),
+    "character GPT": Cost(100, 34, 465, 0, 74),
+    "baby GPT": Cost(194, 43, 760, 0, 1825),
     "ResNet-18": Cost(149, 94, 642, 0, 234),
 }
 
 SMALLEST_GPU = {
     "MNIST CNN": Cost(19, 19, 70, 0, 13),
-    "character GPT": Cost(124, 33, 585, 0, 72),
+    "character GPT": Cost(100, 34, 465, 0, 74),
     "ResNet-18": Cost(150, 93, 630, 0, 234),
 }
 
