@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensorgrad.dtypes import f32
+from tensorgrad.dtypes import DType, f32
 from tensorgrad.graph import Graph, Value
 from tensorgrad.lower.compose import LEAVES
 from tensorgrad.lower.kernel import Kernel
@@ -58,6 +58,22 @@ def storage_bytes(nbytes: int) -> int:
     return max(4, -(-nbytes // 4) * 4)
 
 
+@dataclass(slots=True)
+class _Pooled:
+    """A buffer for temporaries.
+
+    Attributes:
+        layout: of the packs that it is for; nothing for single values.
+        lives: the first and the last kernel that needs each value in it.
+        places: in the plan, once it is there: the whole, then each part of a pack.
+    """
+
+    nbytes: int
+    layout: Hashable
+    lives: list[tuple[int, int]] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+
+
 class Planner:
     """Builds the plan of one program; `plan()` is its result.
 
@@ -80,24 +96,19 @@ class Planner:
         self.slots, self.arenas = _slots(graph)
         self.specs: list[BufferSpec] = []
         self.where: dict[Value, int] = {}
-        self.pool: list[int] = []
         self.packs = temporary_packs(graph)
-        self.free_packs: dict[Hashable, list[list[int]]] = {}
 
     def plan(self) -> Memory:
         self._leaves()
         inplace = {value: leaf for k in self.kernels for value, leaf in k.inplace.items()}
-        kept = self._kept(inplace)
-        last = self._last_reads()
-        for step, kernel in enumerate(self.kernels):
+        self._kept(inplace)
+        pooled = self._pooled(inplace)
+        for kernel in self.kernels:
             for value in kernel.writes:
                 if value in inplace:
                     self.where[value] = self.where[inplace[value]]
                 elif value not in self.where:
-                    self.where[value] = self._temp(value) if value not in self.packs else self._place(value)
-            for value in {self.packs.get(v, v) for v in (*kernel.loads(), *kernel.writes)}:
-                if last.get(value, step) <= step and value not in kept and self._is_temp(value):
-                    self._release(value)
+                    self._place(self.packs.get(value, value), pooled)
         return Memory(self._finish(inplace), self.where)
 
     def _add(self, kind: BufferKind, name: str, value: Value, **fields: Any) -> int:
@@ -124,83 +135,69 @@ class Planner:
             elif node.op == "pack" and node.attrs["name"]:
                 self._add("temp", node.attrs["name"] + (f".{node.id}" if "start" in node.attrs else ""), value)
 
-    def _kept(self, inplace: Mapping[Value, Value]) -> set[Value]:
-        """Values whose buffers are read after the kernels; each gets one of its own."""
-        kept: set[Value] = set()
+    def _kept(self, inplace: Mapping[Value, Value]) -> None:
+        """Values whose buffers are read after the kernels get buffers of their own."""
         for name, value in self.graph.grads.items():
-            kept.add(self._own("grad", f"grad {name}", value))
+            self._own("grad", f"grad {name}", value)
         for node in self.graph.nodes:
             if node.op == "place" and Value(node.id) not in self.packs:
-                kept.add(self._own("temp", node.attrs["slot"], Value(node.id)))
+                self._own("temp", node.attrs["slot"], Value(node.id))
         for name, value in self.outputs.items():
-            kept.add(self._own("output", name, value))
+            self._own("output", name, value)
         for value in self.graph.updates.values():
-            owner = self.buffer_of[value]
-            kept.add(owner if owner in inplace else self._own("temp", f"new{owner}", value))
-        return kept
+            if self.buffer_of[value] not in inplace:
+                self._own("temp", f"new{self.buffer_of[value]}", value)
 
-    def _own(self, kind: BufferKind, name: str, value: Value) -> Value:
+    def _own(self, kind: BufferKind, name: str, value: Value) -> None:
         owner = self.buffer_of[value]
         if owner not in self.where:
             self._add(kind, name, owner, shape=self.graph.type(value).shape)
-        return owner
 
-    def _last_reads(self) -> dict[Value, int]:
-        last: dict[Value, int] = {}
-        for step, kernel in enumerate(self.kernels):
-            written = (v for v in kernel.writes if v in self.packs)
-            last.update({self.packs.get(v, v): step for v in (*kernel.loads(), *written)})
-        return last
+    def _pooled(self, inplace: Mapping[Value, Value]) -> dict[Value, _Pooled]:
+        """A buffer for each temporary, and for each pack of them.
 
-    def _is_temp(self, value: Value) -> bool:
-        spec = self.specs[self.where[value]]
-        return spec.kind == "temp" and spec.name.startswith("temp")
-
-    def _temp(self, value: Value) -> int:
-        """The smallest free buffer that holds the value without wasting more than it, or a new one."""
-        need = storage_bytes(self.graph.type(value).nbytes)
-        fitting = [i for i in self.pool if need <= self.specs[i].nbytes <= 2 * need]
-        if fitting:
-            best = min(fitting, key=lambda i: self.specs[i].nbytes)
-            self.pool.remove(best)
-            return best
-        spec = BufferSpec(len(self.specs), "temp", f"temp{len(self.specs)}", (need // 4,), f32, need)
-        self.specs.append(spec)
-        return spec.id
-
-    def _place(self, part: Value) -> int:
-        """The place of a part of a pack without a name; the whole pack gets one, which it gives back as a whole.
-
-        Packs share an arena only if they have the same parts: so whoever has a buffer has all of its bytes.
+        The largest come first. Each gets the smallest buffer that is free as long as it is needed, of equal ones that
+        which was in use last, whose memory may be in a cache; or a new one.
         """
-        pack = self.packs[part]
-        free = self.free_packs.setdefault(_layout(self.graph, pack), [])
-        held = parts(self.graph, pack)
-        if free:
-            places = free.pop()
-        else:
-            name, type_ = f"temp{len(self.specs)}", self.graph.type(pack)
-            self.arenas[name] = type_.nbytes
-            sizes = [(type_, 0), *((self.graph.type(v), offset) for v, offset in held)]
-            first = len(self.specs)
-            for i, (t, offset) in enumerate(sizes):
-                at = offset * t.dtype.itemsize
-                label = f"{name}.{i - 1}" if i else name
-                self.specs.append(
-                    BufferSpec(first + i, "temp", label, t.shape, t.dtype, storage_bytes(t.nbytes), None, name, at)
-                )
-            places = list(range(first, len(self.specs)))
-        self.where.update(zip((pack, *(v for v, _ in held)), places, strict=True))
-        return self.where[part]
+        lives: dict[Value, tuple[int, int]] = {}
+        for step, kernel in enumerate(self.kernels):
+            for value in (*kernel.writes, *kernel.loads()):
+                if value not in self.where and value not in inplace:
+                    whole = self.packs.get(value, value)
+                    lives[whole] = lives.get(whole, (step, step))[0], step
+        buffers: list[_Pooled] = []
+        found: dict[Value, _Pooled] = {}
+        for value in sorted(lives, key=lambda v: -self.graph.type(v).nbytes):
+            layout, (first, last) = _layout(self.graph, value), lives[value]
+            free = [b for b in buffers if b.layout == layout and all(last < x or y < first for x, y in b.lives)]
+            if not free:
+                free = [_Pooled(storage_bytes(self.graph.type(value).nbytes), layout)]
+                buffers += free
+            found[value] = min(
+                free, key=lambda b: (b.nbytes, first - max((y for _, y in b.lives if y < first), default=0))
+            )
+            found[value].lives.append((first, last))
+        return found
 
-    def _release(self, value: Value) -> None:
-        """The buffer of a value that nobody needs any longer is free for another one."""
-        held = parts(self.graph, value)
-        if held:
-            free = self.free_packs[_layout(self.graph, value)]
-            free.append([self.where[v] for v in (value, *(part for part, _ in held))])
-        else:
-            self.pool.append(self.where[value])
+    def _place(self, value: Value, pooled: Mapping[Value, _Pooled]) -> None:
+        """The places of a temporary, or of a pack and its parts."""
+        buffer, held = pooled[value], parts(self.graph, value)
+        if not buffer.places:
+            name = f"temp{len(self.specs)}"
+            arena = name if held else None
+            self._temp(buffer, name, f32 if not held else self.graph.type(value).dtype, buffer.nbytes, arena, 0)
+            for i, (part, offset) in enumerate(held):
+                type_ = self.graph.type(part)
+                nbytes, at = storage_bytes(type_.nbytes), offset * type_.dtype.itemsize
+                self._temp(buffer, f"{name}.{i}", type_.dtype, nbytes, arena, at)
+            if held:
+                self.arenas[name] = buffer.nbytes
+        self.where.update(zip((value, *(part for part, _ in held)), buffer.places, strict=True))
+
+    def _temp(self, buffer: _Pooled, name: str, dtype: DType, nbytes: int, arena: str | None, offset: int) -> None:
+        shape = (nbytes // dtype.itemsize,)
+        buffer.places.append(len(self.specs))
+        self.specs.append(BufferSpec(len(self.specs), "temp", name, shape, dtype, nbytes, None, arena, offset))
 
     def _finish(self, inplace: Mapping[Value, Value]) -> BufferPlan:
         writebacks = [
@@ -221,9 +218,9 @@ class Planner:
         )
 
 
-def _layout(graph: Graph, pack: Value) -> Hashable:
-    """What packs have in common that can share an arena."""
-    return tuple((offset, graph.type(part)) for part, offset in parts(graph, pack))
+def _layout(graph: Graph, value: Value) -> Hashable:
+    """What values have in common that can share a buffer: packs their parts, so that each part has its bytes alone."""
+    return tuple((offset, graph.type(part)) for part, offset in parts(graph, value))
 
 
 def verify(graph: Graph, kernels: Sequence[Kernel], memory: Memory, buffer_of: Mapping[Value, Value]) -> None:

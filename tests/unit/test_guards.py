@@ -45,16 +45,16 @@ def cost(found: Compiled) -> Cost:
 LARGE_GPU = {
     "sin MLP": Cost(9, 9, 42, 0, 1),
     "MNIST MLP": Cost(12, 12, 55, 0, 5),
-    "MNIST CNN": Cost(19, 19, 70, 0, 13),
-    "character GPT": Cost(100, 34, 465, 0, 74),
-    "baby GPT": Cost(194, 43, 760, 0, 1825),
-    "ResNet-18": Cost(149, 94, 642, 0, 234),
+    "MNIST CNN": Cost(19, 19, 70, 0, 11),
+    "character GPT": Cost(100, 34, 465, 0, 73),
+    "baby GPT": Cost(194, 43, 760, 0, 1796),
+    "ResNet-18": Cost(149, 94, 642, 0, 226),
 }
 
 SMALLEST_GPU = {
-    "MNIST CNN": Cost(19, 19, 70, 0, 13),
-    "character GPT": Cost(100, 34, 465, 0, 74),
-    "ResNet-18": Cost(150, 93, 630, 0, 234),
+    "MNIST CNN": Cost(19, 19, 70, 0, 11),
+    "character GPT": Cost(100, 34, 465, 0, 73),
+    "ResNet-18": Cost(150, 93, 630, 0, 226),
 }
 
 
