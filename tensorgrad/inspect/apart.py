@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tensorgrad.graph import Value
 from tensorgrad.lower.lowering import Lowered
 from tensorgrad.lower.memory import storage_bytes
+from tensorgrad.ops.arena import parts, temporary_packs
 from tensorgrad.plan import BufferPlan, BufferSpec, KernelSpec, Writeback
 
 
@@ -29,7 +30,7 @@ class Apart:
 def apart(lowered: Lowered, kernels: Sequence[KernelSpec]) -> Apart:
     """Gives every value that lives in the pool a buffer of its own, for whoever reads it too."""
     plan, where = lowered.memory.plan, lowered.memory.where
-    specs = list(plan.buffers)
+    specs, arenas, packs = list(plan.buffers), dict(plan.arenas), temporary_packs(lowered.graph)
     holds: dict[int, int] = {}  # pooled buffer -> the new buffer of the value that it holds
     places: dict[Value, int] = {}
     bound: list[KernelSpec] = []
@@ -37,7 +38,10 @@ def apart(lowered: Lowered, kernels: Sequence[KernelSpec]) -> Apart:
         reads = {where[v]: places.get(v, where[v]) for v in kernel.loads()}
         writes: dict[int, int] = {}
         for value in kernel.writes:
-            places[value] = place = where[value]
+            place = where[value]
+            if value in packs and value not in places:
+                places |= _own_arena(lowered, packs[value], specs, arenas)
+            places.setdefault(value, place)
             if specs[place].kind == "temp" and specs[place].arena is None:
                 places[value] = len(specs)
                 specs.append(_own(lowered, value, len(specs)))
@@ -47,13 +51,24 @@ def apart(lowered: Lowered, kernels: Sequence[KernelSpec]) -> Apart:
         bound.append(replace(spec, bindings=tuple(bindings)))
     writebacks = [Writeback(holds.get(w.source, w.source), w.dest, w.nbytes) for w in plan.writebacks]
     own = {name: holds.get(place, place) for name, place in plan.outputs.items()}
-    outputs = {value: f"value {value}" for value in places}
-    named = own | {outputs[value]: place for value, place in places.items()}
-    new = replace(plan, buffers=tuple(specs), outputs=named, writebacks=tuple(writebacks))
+    outputs = {value: f"value {value}" for value in places if value not in packs.values()}
+    named = own | {name: places[value] for value, name in outputs.items()}
+    new = replace(plan, buffers=tuple(specs), arenas=arenas, outputs=named, writebacks=tuple(writebacks))
     return Apart(new, tuple(bound), outputs)
 
 
-def _own(lowered: Lowered, value: Value, place: int) -> BufferSpec:
+def _own(lowered: Lowered, value: Value, place: int, arena: str | None = None, offset: int = 0) -> BufferSpec:
     shape, dtype = lowered.graph.type(value)
     nbytes = storage_bytes(lowered.graph.type(value).nbytes)
-    return BufferSpec(place, "temp", f"value {value}", shape, dtype, nbytes)
+    return BufferSpec(place, "temp", f"value {value}", shape, dtype, nbytes, None, arena, offset * dtype.itemsize)
+
+
+def _own_arena(lowered: Lowered, pack: Value, specs: list[BufferSpec], arenas: dict[str, int]) -> dict[Value, int]:
+    """Appends buffers for a pack and its parts; gives their numbers."""
+    arena = f"value {pack}"
+    arenas[arena] = storage_bytes(lowered.graph.type(pack).nbytes)
+    places: dict[Value, int] = {}
+    for value, offset in ((pack, 0), *parts(lowered.graph, pack)):
+        places[value] = len(specs)
+        specs.append(_own(lowered, value, len(specs), arena, offset))
+    return places

@@ -8,7 +8,7 @@ from tensorgrad.graph import Value
 from tensorgrad.inspect.program import Shown
 from tensorgrad.inspect.tables import counted, details, html_table, show_bytes, table
 from tensorgrad.lower.lowering import Lowered
-from tensorgrad.plan import BufferPlan, BufferSpec
+from tensorgrad.plan import BufferPlan
 
 _KINDS = {
     "param": "parameters",
@@ -56,7 +56,7 @@ class MemoryReport:
         self.plan: BufferPlan = shown.lowered.memory.plan
         self.note = "" if shown.built.lowered is not None else shown.note
         self.total = self.plan.nbytes
-        self.by_kind = _by_kind(self.plan)
+        self.by_kind = _by_kind(shown.lowered)
         self.arenas = dict(self.plan.arenas)
         self.pooled = _pooled(shown.lowered)
         lives = [life for buffer in self.pooled for life in buffer.values]
@@ -119,18 +119,16 @@ class MemoryReport:
         return "".join(parts)
 
 
-def _by_kind(plan: BufferPlan) -> dict[str, tuple[int, int]]:
+def _by_kind(lowered: Lowered) -> dict[str, tuple[int, int]]:
+    plan = lowered.memory.plan
+    # a pack is no tensor of its own, but a view of its parts
+    views = {lowered.memory.where.get(Value(n.id)) for n in lowered.graph.nodes if n.op == "pack"}
     found: dict[str, tuple[int, int]] = {}
     for kind in _KINDS:
-        # a whole arena is no tensor of its own, but a view of its slices
-        specs = [b for b in plan.buffers if b.kind == kind and not _is_view(plan, b)]
+        specs = [b for b in plan.buffers if b.kind == kind and b.id not in views]
         if specs:
             found[kind] = len(specs), sum(b.nbytes for b in specs)
     return found
-
-
-def _is_view(plan: BufferPlan, spec: BufferSpec) -> bool:
-    return spec.kind == "temp" and spec.arena is not None and spec.nbytes == plan.arenas[spec.arena]
 
 
 def _pooled(lowered: Lowered) -> list[Pooled]:

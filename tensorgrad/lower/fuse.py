@@ -56,8 +56,11 @@ class Fuser:
         self.reads = [k.loads() for k in kernels]
         self.writer = {v: i for i, k in enumerate(kernels) for v in k.writes}
         self.readers: dict[Value, set[int]] = {}
-        packs = [Value(node.id) for node in graph.nodes if node.op == "pack"]
-        self.arena = {part: pack for pack in packs for part, _ in parts(graph, pack) if part not in updates}
+        self.arena: dict[Value, object] = {}
+        for pack in (node for node in graph.nodes if node.op == "pack"):
+            whole = Value(pack.id)
+            held = [whole, *(v for v, _ in parts(graph, whole) if v not in updates)]
+            self.arena.update(dict.fromkeys(held, pack.attrs["name"] or whole))
         self.order = Order()
         for i, reads in enumerate(self.reads):
             for value in self._held(reads):
@@ -110,7 +113,7 @@ class Fuser:
             return "together with its reader it would read an arena and write to it"
         return None
 
-    def _arenas(self, values: Iterable[Value]) -> set[Value]:
+    def _arenas(self, values: Iterable[Value]) -> set[object]:
         return {self.arena[v] for v in values if v in self.arena}
 
     def _vertical(self, j: int, i: int) -> None:
@@ -219,8 +222,8 @@ class Fuser:
             return  # one lane would overwrite what the row's other lanes still read
         if kernel.attention and leaf in self.reads[i]:
             return  # its operands are read until the end
-        if any(v in self.reads[i] for v in self._held((leaf,)) if v != leaf):
-            return  # it reads one of the packed leaves by itself: their buffer cannot be bound twice
+        if not self._arenas((leaf,)).isdisjoint(self._arenas(v for v in self.reads[i] if v != leaf)):
+            return  # it reads some of the packed leaves by themselves: their buffer cannot be bound twice
         others = {k for v in self._held((leaf,)) for k in self.readers.get(v, ())} - {i}
         if any(self.order.precedes(i, k) for k in others):
             return

@@ -7,15 +7,15 @@ writing in one dispatch, ranges apart or not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensorgrad.dtypes import f32
+from tensorgrad.dtypes import DType, f32
 from tensorgrad.graph import Graph, Value
 from tensorgrad.lower.compose import LEAVES
 from tensorgrad.lower.kernel import Kernel
-from tensorgrad.ops.arena import parts
+from tensorgrad.ops.arena import parts, temporary_packs
 from tensorgrad.plan import BufferKind, BufferPlan, BufferSpec, Writeback
 
 
@@ -32,16 +32,16 @@ class Slot:
 
 
 def _slots(graph: Graph) -> tuple[dict[Value, Slot], dict[str, int]]:
-    """The places of packs and of what lies in them, and each arena's bytes."""
+    """The places of packs that have a name and of what lies in them, and each arena's bytes."""
     slots: dict[Value, Slot] = {}
     arenas: dict[str, int] = {}
     for node in graph.nodes:
-        if node.op == "pack":
-            name, width = node.attrs["name"], node.type.dtype.itemsize
-            arenas[name] = node.type.nbytes
-            slots[Value(node.id)] = Slot(name, 0)
+        if node.op == "pack" and node.attrs["name"]:
+            name, start, width = node.attrs["name"], node.attrs.get("start", 0), node.type.dtype.itemsize
+            arenas[name] = max(arenas.get(name, 0), node.type.nbytes)
+            slots[Value(node.id)] = Slot(name, start * width)
             for part, offset in parts(graph, Value(node.id)):
-                slots[part] = Slot(name, offset * width)
+                slots[part] = Slot(name, (start + offset) * width)
     return slots, arenas
 
 
@@ -56,6 +56,22 @@ class Memory:
 def storage_bytes(nbytes: int) -> int:
     """What a tensor occupies: at least 4 bytes, and a multiple of 4."""
     return max(4, -(-nbytes // 4) * 4)
+
+
+@dataclass(slots=True)
+class _Pooled:
+    """A buffer for temporaries.
+
+    Attributes:
+        layout: of the packs that it is for; nothing for single values.
+        lives: the first and the last kernel that needs each value in it.
+        places: in the plan, once it is there: the whole, then each part of a pack.
+    """
+
+    nbytes: int
+    layout: Hashable
+    lives: list[tuple[int, int]] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
 
 
 class Planner:
@@ -80,22 +96,19 @@ class Planner:
         self.slots, self.arenas = _slots(graph)
         self.specs: list[BufferSpec] = []
         self.where: dict[Value, int] = {}
-        self.pool: list[int] = []
+        self.packs = temporary_packs(graph)
 
     def plan(self) -> Memory:
         self._leaves()
         inplace = {value: leaf for k in self.kernels for value, leaf in k.inplace.items()}
-        kept = self._kept(inplace)
-        last = self._last_reads()
-        for step, kernel in enumerate(self.kernels):
+        self._kept(inplace)
+        pooled = self._pooled(inplace)
+        for kernel in self.kernels:
             for value in kernel.writes:
                 if value in inplace:
                     self.where[value] = self.where[inplace[value]]
                 elif value not in self.where:
-                    self.where[value] = self._temp(value)
-            for value in {*kernel.loads(), *kernel.writes}:
-                if last.get(value, step) <= step and value not in kept and self._is_temp(value):
-                    self.pool.append(self.where[value])
+                    self._place(self.packs.get(value, value), pooled)
         return Memory(self._finish(inplace), self.where)
 
     def _add(self, kind: BufferKind, name: str, value: Value, **fields: Any) -> int:
@@ -119,48 +132,72 @@ class Planner:
                 self._add(role, node.attrs["name"], value, initial=initial)
             elif node.op == "array":
                 self._add("const", f"const{node.id}", value, initial=node.attrs["data"].array)
-            elif node.op == "pack":
-                self._add("temp", node.attrs["name"], value)
+            elif node.op == "pack" and node.attrs["name"]:
+                self._add("temp", node.attrs["name"] + (f".{node.id}" if "start" in node.attrs else ""), value)
 
-    def _kept(self, inplace: Mapping[Value, Value]) -> set[Value]:
-        """Values whose buffers are read after the kernels; each gets one of its own."""
-        kept: set[Value] = set()
+    def _kept(self, inplace: Mapping[Value, Value]) -> None:
+        """Values whose buffers are read after the kernels get buffers of their own."""
         for name, value in self.graph.grads.items():
-            kept.add(self._own("grad", f"grad {name}", value))
+            self._own("grad", f"grad {name}", value)
         for node in self.graph.nodes:
-            if node.op == "place":
-                kept.add(self._own("temp", node.attrs["slot"], Value(node.id)))
+            if node.op == "place" and Value(node.id) not in self.packs:
+                self._own("temp", node.attrs["slot"], Value(node.id))
         for name, value in self.outputs.items():
-            kept.add(self._own("output", name, value))
+            self._own("output", name, value)
         for value in self.graph.updates.values():
-            owner = self.buffer_of[value]
-            kept.add(owner if owner in inplace else self._own("temp", f"new{owner}", value))
-        return kept
+            if self.buffer_of[value] not in inplace:
+                self._own("temp", f"new{self.buffer_of[value]}", value)
 
-    def _own(self, kind: BufferKind, name: str, value: Value) -> Value:
+    def _own(self, kind: BufferKind, name: str, value: Value) -> None:
         owner = self.buffer_of[value]
         if owner not in self.where:
             self._add(kind, name, owner, shape=self.graph.type(value).shape)
-        return owner
 
-    def _last_reads(self) -> dict[Value, int]:
-        return {value: step for step, kernel in enumerate(self.kernels) for value in kernel.loads()}
+    def _pooled(self, inplace: Mapping[Value, Value]) -> dict[Value, _Pooled]:
+        """A buffer for each temporary, and for each pack of them.
 
-    def _is_temp(self, value: Value) -> bool:
-        spec = self.specs[self.where[value]]
-        return spec.kind == "temp" and spec.name.startswith("temp")
+        The largest come first. Each gets the smallest buffer that is free as long as it is needed, of equal ones that
+        which was in use last, whose memory may be in a cache; or a new one.
+        """
+        lives: dict[Value, tuple[int, int]] = {}
+        for step, kernel in enumerate(self.kernels):
+            for value in (*kernel.writes, *kernel.loads()):
+                if value not in self.where and value not in inplace:
+                    whole = self.packs.get(value, value)
+                    lives[whole] = lives.get(whole, (step, step))[0], step
+        buffers: list[_Pooled] = []
+        found: dict[Value, _Pooled] = {}
+        for value in sorted(lives, key=lambda v: -self.graph.type(v).nbytes):
+            layout, (first, last) = _layout(self.graph, value), lives[value]
+            free = [b for b in buffers if b.layout == layout and all(last < x or y < first for x, y in b.lives)]
+            if not free:
+                free = [_Pooled(storage_bytes(self.graph.type(value).nbytes), layout)]
+                buffers += free
+            found[value] = min(
+                free, key=lambda b: (b.nbytes, first - max((y for _, y in b.lives if y < first), default=0))
+            )
+            found[value].lives.append((first, last))
+        return found
 
-    def _temp(self, value: Value) -> int:
-        """The smallest free buffer that holds the value without wasting more than it, or a new one."""
-        need = storage_bytes(self.graph.type(value).nbytes)
-        fitting = [i for i in self.pool if need <= self.specs[i].nbytes <= 2 * need]
-        if fitting:
-            best = min(fitting, key=lambda i: self.specs[i].nbytes)
-            self.pool.remove(best)
-            return best
-        spec = BufferSpec(len(self.specs), "temp", f"temp{len(self.specs)}", (need // 4,), f32, need)
-        self.specs.append(spec)
-        return spec.id
+    def _place(self, value: Value, pooled: Mapping[Value, _Pooled]) -> None:
+        """The places of a temporary, or of a pack and its parts."""
+        buffer, held = pooled[value], parts(self.graph, value)
+        if not buffer.places:
+            name = f"temp{len(self.specs)}"
+            arena = name if held else None
+            self._temp(buffer, name, f32 if not held else self.graph.type(value).dtype, buffer.nbytes, arena, 0)
+            for i, (part, offset) in enumerate(held):
+                type_ = self.graph.type(part)
+                nbytes, at = storage_bytes(type_.nbytes), offset * type_.dtype.itemsize
+                self._temp(buffer, f"{name}.{i}", type_.dtype, nbytes, arena, at)
+            if held:
+                self.arenas[name] = buffer.nbytes
+        self.where.update(zip((value, *(part for part, _ in held)), buffer.places, strict=True))
+
+    def _temp(self, buffer: _Pooled, name: str, dtype: DType, nbytes: int, arena: str | None, offset: int) -> None:
+        shape = (nbytes // dtype.itemsize,)
+        buffer.places.append(len(self.specs))
+        self.specs.append(BufferSpec(len(self.specs), "temp", name, shape, dtype, nbytes, None, arena, offset))
 
     def _finish(self, inplace: Mapping[Value, Value]) -> BufferPlan:
         writebacks = [
@@ -181,6 +218,11 @@ class Planner:
         )
 
 
+def _layout(graph: Graph, value: Value) -> Hashable:
+    """What values have in common that can share a buffer: packs their parts, so that each part has its bytes alone."""
+    return tuple((offset, graph.type(part)) for part, offset in parts(graph, value))
+
+
 def verify(graph: Graph, kernels: Sequence[Kernel], memory: Memory, buffer_of: Mapping[Value, Value]) -> None:
     """Replays the plan: every read finds the value that it expects, and so does whoever reads at the end.
 
@@ -191,10 +233,12 @@ def verify(graph: Graph, kernels: Sequence[Kernel], memory: Memory, buffer_of: M
     holds: dict[int, Value | None] = {
         where[Value(n.id)]: Value(n.id) for n in graph.nodes if n.op in LEAVES and Value(n.id) in where
     }
-    inside = {where[Value(n.id)]: [where[v] for v in n.inputs] for n in graph.nodes if n.op == "pack"}
+    packs = [n for n in graph.nodes if n.op == "pack" and n.attrs["name"]]
+    inside = {where[Value(n.id)]: [where[v] for v in n.inputs] for n in packs}
     for step, kernel in enumerate(kernels):
         reads, written = kernel.loads(), {where[v] for v in kernel.writes}
-        for read in [*reads, *(part for whole in reads for part, _ in parts(graph, whole))]:
+        whole = [v for v in reads if graph.node(v).op != "pack" or graph.node(v).attrs["name"]]
+        for read in [*whole, *(part for v in reads for part, _ in parts(graph, v))]:
             held = holds.get(where[read])
             if held != read and graph.type(read).size:
                 raise PlanError(f"kernel {step} reads {read}; {specs[where[read]].name} holds {held}")

@@ -1,7 +1,8 @@
 """Arenas: tensors side by side in one buffer, so that one kernel updates all of them.
 
 `pack` costs nothing: its operands live at its offsets from the start. They are leaves, or
-results of `place`, which says that a value is computed into a place of its own.
+results of `place`, which says that a value is computed into a place of its own. A pass may show some
+neighbours in an arena as a pack from `start` on, and pack temporaries: those have no name.
 """
 
 from __future__ import annotations
@@ -11,13 +12,20 @@ from typing import Any
 
 from tensorgrad.callsite import call_site
 from tensorgrad.errors import TraceError
-from tensorgrad.graph import TensorType
+from tensorgrad.graph import Graph, TensorType, Value
 from tensorgrad.primitive import primitive
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import bind
 
 ALIGNMENT = 256
 """Bytes; WebGPU's minimum alignment of a binding's offset."""
+
+
+def slot_size(type_: TensorType) -> int:
+    """Elements from a tensor's place in an arena to the next."""
+    step = ALIGNMENT // type_.dtype.itemsize
+    return -(-max(type_.size, 1) // step) * step
+
 
 place_p = primitive(
     "place",
@@ -28,7 +36,7 @@ place_p = primitive(
 )
 
 
-def _pack_eval(xp: Any, *xs: Any, name: str, offsets: tuple[int, ...], size: int) -> Any:
+def _pack_eval(xp: Any, *xs: Any, name: str, offsets: tuple[int, ...], size: int, start: int = 0) -> Any:
     out = xp.zeros((size,), dtype=xs[0].dtype)
     for x, offset in zip(xs, offsets, strict=True):
         out[offset : offset + x.size] = x.reshape(-1)
@@ -37,7 +45,7 @@ def _pack_eval(xp: Any, *xs: Any, name: str, offsets: tuple[int, ...], size: int
 
 pack_p = primitive(
     "pack",
-    shape=lambda *xs, name, offsets, size: TensorType((size,), xs[0].dtype),
+    shape=lambda *xs, name, offsets, size, start=0: TensorType((size,), xs[0].dtype),
     eval=_pack_eval,
 )
 
@@ -57,17 +65,22 @@ def pack(tensors: Sequence[Tensor], name: str) -> Tensor:
     Raises:
         TraceError: for a tensor that is neither.
     """
-    step = ALIGNMENT // tensors[0].dtype.itemsize
     offsets, end = [], 0
     for t in tensors:
         if t.graph.node(t.value).op not in ("leaf", "place"):
             raise TraceError(f"only leaves and placed tensors can be packed, not {t!r}", call_site())
         offsets.append(end)
-        end += -(-max(t.size, 1) // step) * step
+        end += slot_size(t.type)
     return bind(pack_p, *tensors, name=name, offsets=tuple(offsets), size=end)
 
 
-def parts(graph: Any, value: Any) -> list[tuple[Any, int]]:
+def parts(graph: Graph, value: Value) -> list[tuple[Value, int]]:
     """The operands of a pack with their offsets in elements; nothing for another value."""
     node = graph.node(value)
     return list(zip(node.inputs, node.attrs["offsets"], strict=True)) if node.op == "pack" else []
+
+
+def temporary_packs(graph: Graph) -> dict[Value, Value]:
+    """What lies in a pack of temporaries -> the pack."""
+    packs = [Value(node.id) for node in graph.nodes if node.op == "pack" and not node.attrs["name"]]
+    return {part: pack for pack in packs for part, _ in parts(graph, pack)}

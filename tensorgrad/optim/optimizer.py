@@ -207,7 +207,9 @@ class Optimizer:
         members: dict[tuple[int, DType, bool, int], list[str]] = {}
         filled: dict[tuple[int, DType, bool], tuple[int, int]] = {}
         large_model = sum(param.type.nbytes for param in params.values()) > LARGE_MODEL
-        for name, param in params.items():
+        shapes = list(dict.fromkeys(param.shape for param in params.values()))
+        # equal shapes side by side, so that they lie at equal distances
+        for name, param in sorted(params.items(), key=lambda item: shapes.index(item[1].shape)):
             # biases and their like, whose gradients the update adds up from many parts, have arenas of their own
             arena = groups[name], param.dtype, large_model and param.type.nbytes <= SMALL
             chunk, end = filled.get(arena, (0, 0))

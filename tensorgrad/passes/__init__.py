@@ -5,12 +5,13 @@ from tensorgrad.graph import Graph
 from tensorgrad.passes.cse import cse
 from tensorgrad.passes.dce import dce
 from tensorgrad.passes.expand import expand
+from tensorgrad.passes.merge import merge
 from tensorgrad.passes.partials import defer
 from tensorgrad.passes.simplify import simplify
 from tensorgrad.passes.split import split
 from tensorgrad.passes.transpose import transpose
 
-__all__ = ["cse", "dce", "defer", "expand", "optimize", "simplify", "split", "transpose"]
+__all__ = ["cse", "dce", "defer", "expand", "merge", "optimize", "simplify", "split", "transpose"]
 
 
 def optimize(graph: Graph, limits: Limits | None = None) -> Graph:
@@ -26,5 +27,6 @@ def optimize(graph: Graph, limits: Limits | None = None) -> Graph:
     graph = cse(simplify(expand(graph, everything=limits.software)))
     if limits.software:
         return dce(graph)
-    graph = simplify(split(simplify(transpose(graph)), limits))
+    graph = merge(dce(simplify(transpose(graph))), limits)
+    graph = simplify(split(graph, limits))
     return dce(simplify(defer(graph, limits)))

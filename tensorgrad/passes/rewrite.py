@@ -37,13 +37,18 @@ def rewrite(graph: Graph, rule: Rule, keep: set[int] | None = None) -> Graph:
             values[Value(node.id)] = found
         else:
             values.update(zip(node.values, found, strict=True))
-    new.outputs = [values[v] for v in graph.outputs]
-    new.leaves = {name: values[v] for name, v in graph.leaves.items()}
-    new.updates = {values[leaf]: values[v] for leaf, v in graph.updates.items()}
-    new.captures = {name: values[v] for name, v in graph.captures.items()}
-    new.packs = {name: values[v] for name, v in graph.packs.items()}
-    new.grads = {name: values[v] for name, v in graph.grads.items()}
+    carry_over(graph, new, values.__getitem__)
     return new
+
+
+def carry_over(graph: Graph, new: Graph, value: Callable[[Value], Value]) -> None:
+    """Says of a new graph what the old one says of its values; `value` maps them."""
+    new.outputs = [value(v) for v in graph.outputs]
+    new.leaves = {name: value(v) for name, v in graph.leaves.items()}
+    new.updates = {value(leaf): value(v) for leaf, v in graph.updates.items()}
+    new.captures = {name: value(v) for name, v in graph.captures.items()}
+    new.packs = {name: value(v) for name, v in graph.packs.items()}
+    new.grads = {name: value(v) for name, v in graph.grads.items()}
 
 
 def append(graph: Graph, like: Node, op: str, inputs: tuple[Value, ...], **attrs: Any) -> Value:

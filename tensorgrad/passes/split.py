@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from tensorgrad.device.base import Limits
 from tensorgrad.graph import Graph, Node, Value
@@ -68,17 +69,28 @@ def _parts(length: int, most: int, shortest: int) -> list[int]:
     return parts
 
 
-def _parts_of_matmul(graph: Graph, node: Node, limits: Limits) -> int:
-    (*lead, m, k), n = graph.type(node.inputs[0]).shape, graph.type(node.inputs[1]).shape[-1]
-    batch = math.prod(lead)
+class Split(NamedTuple):
+    """A matmul cut into so many parts, and how long it takes, the adding up included."""
+
+    nanoseconds: float
+    parts: int
+
+
+def fastest(batch: int, m: int, n: int, k: int, limits: Limits) -> Split:
+    """The fastest way to multiply matrices of these sizes."""
     if batch * m * n == 0:
-        return 1
+        return Split(0, 1)
 
     def nanoseconds(parts: int) -> float:
         adding = DISPATCH + parts * 8 * batch * m * n / BANDWIDTH if parts > 1 else 0
         return estimate(batch * parts, m, n, k // parts, limits) + adding
 
-    return min(_parts(k, MOST_PARTS, SHORTEST_INNER), key=nanoseconds)
+    return min(Split(nanoseconds(parts), parts) for parts in _parts(k, MOST_PARTS, SHORTEST_INNER))
+
+
+def _parts_of_matmul(graph: Graph, node: Node, limits: Limits) -> int:
+    (*lead, m, k), n = graph.type(node.inputs[0]).shape, graph.type(node.inputs[1]).shape[-1]
+    return fastest(math.prod(lead), m, n, k, limits).parts
 
 
 def _split_matmul(graph: Graph, node: Node, parts: int) -> Value | None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
+from merging import CASES, train
 from tensorgrad import nn, optim
 from tensorgrad.backend import WebGPU, open_backend
 
@@ -51,3 +52,14 @@ async def test_layers_of_odd_sizes(rows: int) -> None:
         nn.init.manual_seed(1)
         found.append(await losses(device, Deep(), lambda m, x, y: tg.cross_entropy(m(x), y), specs, batches))
     np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["heads", "no bias", "odd sizes", "layers used twice", "two groups", "four branches"])
+async def test_matmuls_that_are_merged(name: str) -> None:
+    plain, merged = await train(CASES[name], "numpy"), await train(CASES[name], await as_gpu())
+    if name == "heads":
+        await merged[0].check()
+    merged[0].destroy()
+    np.testing.assert_allclose(merged[1], plain[1], rtol=1e-4)
+    for weight, wanted in plain[2].items():
+        np.testing.assert_allclose(merged[2][weight], wanted, rtol=1e-3, atol=1e-4, err_msg=weight)

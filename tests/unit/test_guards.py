@@ -45,16 +45,16 @@ def cost(found: Compiled) -> Cost:
 LARGE_GPU = {
     "sin MLP": Cost(9, 9, 42, 0, 1),
     "MNIST MLP": Cost(12, 12, 55, 0, 5),
-    "MNIST CNN": Cost(19, 19, 70, 0, 13),
-    "character GPT": Cost(124, 33, 585, 0, 72),
-    "baby GPT": Cost(242, 42, 934, 0, 1773),
-    "ResNet-18": Cost(143, 85, 618, 0, 241),
+    "MNIST CNN": Cost(19, 19, 70, 0, 11),
+    "character GPT": Cost(100, 34, 465, 0, 73),
+    "baby GPT": Cost(194, 43, 760, 0, 1796),
+    "ResNet-18": Cost(143, 85, 618, 0, 230),
 }
 
 SMALLEST_GPU = {
-    "MNIST CNN": Cost(19, 19, 70, 0, 13),
-    "character GPT": Cost(124, 33, 585, 0, 72),
-    "ResNet-18": Cost(150, 93, 630, 0, 234),
+    "MNIST CNN": Cost(19, 19, 70, 0, 11),
+    "character GPT": Cost(100, 34, 465, 0, 73),
+    "ResNet-18": Cost(150, 93, 630, 0, 226),
 }
 
 

@@ -53,6 +53,19 @@ def chain(x: Tensor) -> Tensor:
     return x
 
 
+def test_small_values_live_where_large_ones_will() -> None:
+    """The largest value gets its buffer first; the first small one is in it until then."""
+    shapes = [(8, 8), (8, 4), (4, 4), (4, 64), (64, 2)]
+
+    def chain(x: Tensor, *weights: Tensor) -> Tensor:
+        for weight in weights:
+            x = x @ weight
+        return x
+
+    low = checked(chain, *(RNG.normal(size=shape).astype(np.float32) for shape in shapes))
+    assert sorted(temps(low)) == [4 * 8 * 4, 4 * 8 * 64]
+
+
 def test_a_chain_of_products_needs_two_buffers() -> None:
     low = checked(chain, SQUARE * 0.1)
     assert len(low.kernels) == 10
