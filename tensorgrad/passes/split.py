@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from tensorgrad.device.base import Limits
 from tensorgrad.graph import Graph, Node, Value
-from tensorgrad.passes.rewrite import append, rewrite
+from tensorgrad.passes.rewrite import append, rewrite, shown
 from tensorgrad.wgsl.matmul_tiles import estimate
 
 THREADS = 1 << 17
@@ -42,7 +42,7 @@ def split(graph: Graph, limits: Limits) -> Graph:
         if node.op == "matmul":
             parts = _parts_of_matmul(graph, node, limits)
             for operand, axis in zip(node.inputs, (-1, -2), strict=True):
-                beside.setdefault((_base(graph, operand), graph.type(operand).shape[axis]), parts)
+                beside.setdefault((shown(graph, operand), graph.type(operand).shape[axis]), parts)
     sums = iter([_parts_of_sum(graph, node, beside) for node in graph.nodes if node.op == "sum"])
 
     def rule(new: Graph, node: Node) -> Value | None:
@@ -51,13 +51,6 @@ def split(graph: Graph, limits: Limits) -> Graph:
         return _split_sum(new, node, next(sums)) if node.op == "sum" else None
 
     return rewrite(graph, rule)
-
-
-def _base(graph: Graph, value: Value) -> Value:
-    """What a chain of reshapes and permutations shows."""
-    while graph.node(value).op in ("reshape", "permute"):
-        value = graph.node(value).inputs[0]
-    return value
 
 
 def _parts(length: int, most: int, shortest: int) -> list[int]:
@@ -106,8 +99,8 @@ def _parts_of_sum(graph: Graph, node: Node, beside: Mapping[tuple[Value, int], i
     length, rows = math.prod(shape[i] for i in axes), node.type.size
     if rows == 0 or axes[-1] - axes[0] + 1 != len(axes) or graph.node(x).op == "matmul":
         return 1
-    if (_base(graph, x), length) in beside:
-        return beside[_base(graph, x), length]
+    if (shown(graph, x), length) in beside:
+        return beside[shown(graph, x), length]
     return _parts(length, THREADS // (8 * rows), SHORTEST_SUM)[-1] if length >= 16 * SHORTEST_SUM else 1
 
 

@@ -3,8 +3,9 @@
 An operand is a function of (batch, row, column). Where it is one load whose index is a sum of a
 part for each loop variable, its address is kept up by additions; where moreover four consecutive
 values of one variable are four consecutive, aligned elements, they are read as one `vec4`.
-A load behind comparisons of such sums with sizes, else 0, is one too: a convolution's window beyond
-the image's border. Anything else, a gather or a cast of a sum, say, is evaluated element by element.
+A load of f16 that is widened to f32 is one as well, and so is a load behind comparisons of such
+sums with sizes, else 0: a convolution's window beyond the image's border. Anything else, a gather
+or a cast of a sum, say, is evaluated element by element.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 from tensorgrad.dtypes import DType
 from tensorgrad.graph import Value
-from tensorgrad.lower.expr import Expr, walk
+from tensorgrad.lower.expr import Expr, walk, widened
 from tensorgrad.lower.index import Digit, Index, Var, digit_of, make, of_var, substitute
 
 
@@ -119,6 +120,7 @@ def affine(e: Expr, variables: Iterable[Var]) -> Affine | None:
         found = affine(inside, known) if outside.op == "const" and outside.data == 0 else None
         guards = _guards(condition, known)
         return None if found is None or guards is None else replace(found, guards=(*found.guards, *guards))
+    e = widened(e)
     if e.op != "load":
         return None
     value, index = e.data
