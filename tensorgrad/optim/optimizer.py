@@ -215,7 +215,7 @@ class Optimizer:
             params, used, groups = self._packed(params, held, groups, span)
         if scale:
             ok = ok & all_finite(used.values())
-            used = used if keep else {name: scale.unscaled(grad) for name, grad in used.items()}
+            used = used if keep else {name: scale.unscaled(grad, ok) for name, grad in used.items()}
         if self.clip_value is not None:
             used = clip_grad_value(used, self.clip_value)
         if self.clip_norm is not None:

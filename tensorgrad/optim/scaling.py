@@ -49,9 +49,15 @@ class LossScale:
         self.scale = state_input(scale_name(prefix), (), f32, INITIAL)
         self._good = state_input(f"{prefix}.good_steps", (), i32)
 
-    def unscaled(self, grad: Tensor) -> Tensor:
-        """A gradient of the multiplied loss as that of the loss itself."""
-        return grad * (1.0 / self.scale)
+    def unscaled(self, grad: Tensor, finite: Tensor | None = None) -> Tensor:
+        """A gradient of the multiplied loss as that of the loss itself.
+
+        Args:
+            finite: whether it counts. Nothing but the numbers' order depends on it: what is computed from the gradient
+                then waits until this is known, and so is one kernel with the update.
+        """
+        factor = 1.0 / self.scale
+        return grad * (factor if finite is None else ops.where(finite, factor, 0.0))
 
     def adjust(self, finite: Tensor) -> None:
         """Appends the updates of the scale and of the number of good steps.

@@ -10,11 +10,17 @@ updates) keeps its f32.
 from __future__ import annotations
 
 import math
+from collections.abc import Set
 
 from tensorgrad.dtypes import f16, f32
 from tensorgrad.graph import Graph, Node, Value
 from tensorgrad.passes.rewrite import append, rewrite, shown
 from tensorgrad.primitive import REGISTRY
+
+NONE = slice(0)
+
+KEPT = frozenset({"leaf", "array", "add", "sub", "sum", "matmul", "pad"})
+"""Results that others than products go on reading in f32."""
 
 FACTORS = {"matmul": slice(0, 2), "attention": slice(0, 3), "attention_vjp": slice(0, 4)}
 """Which operands are multiplied; a bias and a softmax's statistics are not."""
@@ -23,8 +29,9 @@ FACTORS = {"matmul": slice(0, 2), "attention": slice(0, 3), "attention_vjp": sli
 def autocast(graph: Graph) -> Graph:
     """The graph with every f32 factor of a product rounded to f16.
 
-    A sum over an operand along the product's inner axis (a bias gradient is one) adds up the rounded operand, so
-    that nobody needs the f32 values and the matmul can compute the sum on the side.
+    Other readers of a factor read the rounded numbers too, so that nobody needs the f32 values: a softmax's gradient
+    its weights, say. Not so those of a leaf, and of a sum, which may be a residual stream; but what adds up an operand
+    along the product's inner axis (a bias gradient is one) does, and the matmul can compute it on the side.
     """
     beside = {
         (shown(graph, operand), graph.type(operand).shape[axis])
@@ -32,22 +39,37 @@ def autocast(graph: Graph) -> Graph:
         if node.op == "matmul"
         for operand, axis in zip(node.inputs, (-1, -2), strict=True)
     }
-    sums = iter([_length(graph, node) for node in graph.nodes if node.op == "sum"])
+    factors = {_base(graph, value) for node in graph.nodes for value in node.inputs[FACTORS.get(node.op, NONE)]}
+    factors = {value for value in factors if graph.node(value).op not in KEPT}
+    which = iter([_which(graph, node, factors, beside) for node in graph.nodes])
 
-    def rule(new: Graph, node: Node) -> Value | None:
-        if node.op == "sum":
-            which = slice(0, 1) if next(sums) in beside else slice(0)
-        elif node.op in FACTORS:
-            which = FACTORS[node.op]
-        else:
-            return None
-        factors = tuple(_rounded(new, value) for value in node.inputs[which])
-        inputs = (*factors, *node.inputs[len(factors) :])
+    def rule(new: Graph, node: Node) -> tuple[Value, ...] | None:
+        inputs = tuple(_rounded(new, v) if round_ else v for v, round_ in zip(node.inputs, next(which), strict=True))
         if inputs == node.inputs:
             return None
-        return Value(new.add(node.op, inputs, node.attrs, node.types, node.site).id)
+        return new.add(node.op, inputs, node.attrs, node.types, node.site).values
 
     return rewrite(graph, rule)
+
+
+def _which(graph: Graph, node: Node, factors: Set[Value], beside: Set[tuple[Value, int]]) -> list[bool]:
+    """Which of a node's operands it reads rounded."""
+    if REGISTRY[node.op].view:  # who reads the view decides
+        return [False] * len(node.inputs)
+    rounded = [_base(graph, value) in factors for value in node.inputs]
+    rounded[FACTORS.get(node.op, NONE)] = [True] * len(rounded[FACTORS.get(node.op, NONE)])
+    if node.op == "sum" and _length(graph, node) in beside:
+        rounded = [True]
+    return rounded
+
+
+def _base(graph: Graph, value: Value) -> Value:
+    """What a chain of views shows."""
+    node = graph.node(value)
+    while REGISTRY[node.op].view and node.op != "pad":
+        value = node.inputs[0]
+        node = graph.node(value)
+    return value
 
 
 def _rounded(graph: Graph, value: Value) -> Value:
@@ -62,6 +84,14 @@ def _rounded(graph: Graph, value: Value) -> Value:
         return value
     half = append(graph, node, "cast", (value,), dtype=f16)
     return append(graph, node, "cast", (half,), dtype=f32)
+
+
+def is_half(graph: Graph, value: Value) -> bool:
+    """Whether a value shows numbers of f16, widened or not."""
+    base = _base(graph, value)
+    node = graph.node(base)
+    inner = node.inputs[0] if node.op == "cast" and node.type.dtype is f32 else base
+    return graph.type(inner).dtype is f16
 
 
 def _length(graph: Graph, node: Node) -> tuple[Value, int]:

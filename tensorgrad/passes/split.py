@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from tensorgrad.device.base import Limits
 from tensorgrad.graph import Graph, Node, Value
+from tensorgrad.passes.autocast import is_half
 from tensorgrad.passes.rewrite import append, rewrite, shown
 from tensorgrad.wgsl.matmul_tiles import estimate
 
@@ -66,10 +67,11 @@ def _parts_of_matmul(graph: Graph, node: Node, limits: Limits) -> int:
     batch = math.prod(lead)
     if batch * m * n == 0:
         return 1
+    half = all(is_half(graph, operand) for operand in node.inputs)
 
     def nanoseconds(parts: int) -> float:
         adding = DISPATCH + parts * 8 * batch * m * n / BANDWIDTH if parts > 1 else 0
-        return estimate(batch * parts, m, n, k // parts, limits) + adding
+        return estimate(batch * parts, m, n, k // parts, limits, half) + adding
 
     return min(_parts(k, MOST_PARTS, SHORTEST_INNER), key=nanoseconds)
 
