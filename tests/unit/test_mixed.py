@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import halves
 import numpy as np
 import pytest
 
@@ -260,6 +261,11 @@ async def test_parameters_of_f16_have_their_gradients_without_the_scale() -> Non
     np.testing.assert_allclose(model["b"], 0.4, rtol=1e-6)
 
 
+@pytest.mark.parametrize("case", halves.CASES, ids=lambda case: case.__name__)
+async def test_programs_with_f16_under_interpret(case: Any) -> None:
+    await case("interpret")
+
+
 # What it is kept from, and errors -------------------------------------------------------------------------
 
 
@@ -284,7 +290,7 @@ async def test_no_other_dtype() -> None:
 
 def gpu(*features: str) -> WebGPU:
     limits = Limits(features=frozenset(features), adapter="a card")
-    return WebGPU(SimpleNamespace(limits=limits, lost=None, free=lambda buffers: None))  # type: ignore[arg-type]
+    return WebGPU(SimpleNamespace(limits=limits, lost=None, free=lambda buffers: None))
 
 
 async def test_a_gpu_without_f16_says_so() -> None:
