@@ -354,7 +354,7 @@ def halved(case: Case) -> Case:
 
     def leaf(e: Expr) -> Expr | None:
         wide = e.op == "load" and e.data[0] in values
-        return expr("cast", (load(*e.data, f16),), f32) if wide else None
+        return expr("cast", (load(e.data[0], e.data[1], f16),), f32) if wide else None
 
     def half(e: Expr) -> Expr:
         return rebuild(e, leaf=leaf)
