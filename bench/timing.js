@@ -25,10 +25,10 @@ ${declarations.map((declaration, n) => `@group(0) @binding(${n}) var<storage, ${
   ${after}
 }`;
 
-const RANDOM = (width) => each(["read_write> x: array<f32>"], `
+const RANDOM = (width, scalar) => (scalar === "f16" ? "enable f16;" : "") + each([`read_write> x: array<${scalar}>`], `
     var h = (i + arrayLength(&x)) * 747796405u + 2891336453u;
     h = ((h >> ((h >> 28u) + 4u)) ^ h) * 277803737u;
-    x[i] = ${width} * (f32((h >> 22u) ^ h) / 4294967296.0 - 0.5);`);
+    x[i] = ${scalar}(${width} * (f32((h >> 22u) ^ h) / 4294967296.0 - 0.5));`);
 
 const NAN = each(["read_write> x: array<u32>"], "x[i] = 0x7fc00000u;");
 
@@ -126,8 +126,8 @@ export class Gpu {
   }
 
   /** Numbers from -width / 2 to width / 2, the same for buffers of one size. */
-  async fill(buffers, width) {
-    const random = await this.pipeline(RANDOM(width.toFixed(1)));
+  async fill(buffers, width, scalar = "f32") {
+    const random = await this.pipeline(RANDOM(width.toFixed(1), scalar));
     for (const buffer of buffers) this.run(this.bind(random, [buffer]));
   }
 

@@ -332,7 +332,7 @@ def halves(sizes: tuple[int, int, int, int]) -> Iterator[Case]:
     case, (_, _, n, _), index, poison = _base(sizes)
     arrays = {key: case.arrays[key].astype(np.float16) for key in (A, B)}
     a, b = (load(key, e.data[1], f16) for key, e in ((A, case.inner.a), (B, case.inner.b)))
-    bias = np.linspace(-1, 1, n.size).astype(np.float16)
+    bias = _words(np.linspace(-1, 1, n.size).astype(np.float16))
     half = _add(acc(f16), load(BIAS, of_var(n), f16))
     stores = [Store(OUT, index, half)]
     yield _vary(
@@ -350,7 +350,7 @@ def halves(sizes: tuple[int, int, int, int]) -> Iterator[Case]:
 def halved(case: Case) -> Case:
     """The case with operands that are stored as f16, and widened where they are read."""
     values = {value for e in (case.inner.a, case.inner.b) for value in loads(e)}
-    values = {value for value in values if case.arrays[value].dtype == np.float32}
+    values = {value for value in values if value not in case.arrays or case.arrays[value].dtype == np.float32}
 
     def leaf(e: Expr) -> Expr | None:
         wide = e.op == "load" and e.data[0] in values
