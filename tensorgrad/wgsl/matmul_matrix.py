@@ -154,12 +154,13 @@ def multiply(tile: Tile, sides: tuple[Side, Side], total: str | None) -> list[st
     lines = []
     for step in range(0, tile.k, UNIT):
         block = [f"let q{j} = {_load(RIGHT, b, f'bn + {UNIT * j}u', step)};" for j in across]
-        block += [f"let p{i} = {_load(LEFT, a, f'am + {UNIT * i}u', step)};" for i in down]
-        block += [f"c{i}_{j} = subgroupMatrixMultiplyAccumulate(p{i}, q{j}, c{i}_{j});" for i in down for j in across]
-        if total == "a":
-            sums = [f"s{i} = subgroupMatrixMultiplyAccumulate(p{i}, ones, s{i});" for i in down]
-            block += ["if (b0 == 0u) {", *_indent(sums), "}"]
-        elif total:
+        for i in down:  # one left matrix at a time: there are few registers beside the sums
+            products = [f"let p = {_load(LEFT, a, f'am + {UNIT * i}u', step)};"]
+            products += [f"c{i}_{j} = subgroupMatrixMultiplyAccumulate(p, q{j}, c{i}_{j});" for j in across]
+            if total == "a":
+                products.append(f"if (b0 == 0u) {{ s{i} = subgroupMatrixMultiplyAccumulate(p, ones, s{i}); }}")
+            block += ["{", *_indent(products), "}"]
+        if total == "b":
             sums = [f"s{j} = subgroupMatrixMultiplyAccumulate(ones, q{j}, s{j});" for j in across]
             block += ["if (a0 == 0u) {", *_indent(sums), "}"]
         lines += ["{", *_indent(block), "}"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import halves
 import numpy as np
 import pytest
 
+import half_cases
 import tensorgrad as tg
 from tensorgrad import nn, optim
 
@@ -23,7 +23,7 @@ async def has_half() -> bool:
     return "shader-f16" in features
 
 
-@pytest.mark.parametrize("case", halves.CASES, ids=lambda case: case.__name__)
+@pytest.mark.parametrize("case", half_cases.CASES, ids=lambda case: case.__name__)
 async def test_programs_with_f16(case: Any) -> None:
     if not await has_half():
         pytest.skip("this adapter has no shader-f16")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import halves
 import numpy as np
 import pytest
 
+import half_cases
 import tensorgrad as tg
 from models import CharGPT, characters, next_token_loss
 from tensorgrad import nn, ops, optim
@@ -261,7 +261,7 @@ async def test_parameters_of_f16_have_their_gradients_without_the_scale() -> Non
     np.testing.assert_allclose(model["b"], 0.4, rtol=1e-6)
 
 
-@pytest.mark.parametrize("case", halves.CASES, ids=lambda case: case.__name__)
+@pytest.mark.parametrize("case", half_cases.CASES, ids=lambda case: case.__name__)
 async def test_programs_with_f16_under_interpret(case: Any) -> None:
     await case("interpret")
 
