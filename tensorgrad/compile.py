@@ -54,7 +54,8 @@ async def compile(
         dtype: `tg.f16` is mixed precision: matmuls (convolutions and attention too) multiply numbers of 16 bits and
             add them up in 32; everything else, the weights among it, stays f32. The loss is scaled as by
             torch.amp.GradScaler: by 65536 at first, half as much after a step in which a gradient is not finite
-            (which changes nothing), twice as much after 2000 good ones. On a GPU it needs the feature `shader-f16`.
+            (which changes nothing), twice as much after 2000 good ones; the state dict has it as `optim.scale`.
+            A GPU needs the feature `shader-f16`.
         keep_grads: let `train.gradients()` read the last step's gradients.
         snapshot_every: keep a copy of everything on the host each so many steps, from which
             `train.restore()` goes on after the device was lost.

@@ -29,7 +29,6 @@ class Tile:
         slices: threads that share one block of registers' worth of outputs, each with its part
             of every `k` steps; their sums are added at the end. For few and small blocks.
         lanes: more than 1: `tm` rows and `tn` columns are what a subgroup of so many lanes keeps, as matrices.
-        staged: matrices beside each other whose sums a subgroup hands over at once.
     """
 
     m: int
@@ -39,7 +38,6 @@ class Tile:
     tn: int
     slices: int = 1
     lanes: int = 1
-    staged: int = 1
 
     def __str__(self) -> str:
         slices = f"/{self.slices}" if self.slices > 1 else f" by {self.tm}x{self.tn}" if self.lanes > 1 else ""
@@ -59,7 +57,7 @@ class Tile:
         """Bytes of workgroup memory, at most."""
         if self.lanes > 1:
             tiles = sum(max(self.k * (e + PAD), e * (self.k + PAD)) for e in (self.m, self.n))
-            return 2 * tiles + 4 * self.subgroups * self.staged * UNIT * UNIT
+            return 2 * tiles + 4 * self.subgroups * UNIT * UNIT
         return 4 * (self.k * (self.m + self.n) + self.slices // 2 * self.m * self.n)
 
     def fits(self, limits: Limits) -> bool:
@@ -133,10 +131,10 @@ TILES: dict[Tile, Speed] = {
 in like proportion."""
 
 MATRICES: dict[Tile, Speed] = {
-    Tile(128, 128, 32, 64, 64, lanes=32, staged=4): Speed(25, 22.5, 2, 4200),
-    Tile(128, 128, 64, 64, 32, lanes=32): Speed(26, 26, 1, 2100),
-    Tile(64, 64, 64, 32, 32, lanes=32, staged=2): Speed(14, 7.6, 6, 1100),
-    Tile(64, 64, 32, 32, 32, lanes=32): Speed(15, 9.3, 8, 1100),
+    Tile(128, 128, 32, 64, 64, lanes=32): Speed(30, 19.8, 2, 4900),
+    Tile(128, 128, 64, 64, 32, lanes=32): Speed(27, 25, 2, 2600),
+    Tile(64, 64, 64, 32, 32, lanes=32): Speed(24, 8.6, 6, 900),
+    Tile(64, 64, 32, 32, 32, lanes=32): Speed(20, 9.2, 8, 900),
     Tile(32, 32, 64, 16, 16, lanes=32): Speed(8, 4.2, 8, 300),
 }
 """Tiles for subgroup matrices, measured in the same way."""

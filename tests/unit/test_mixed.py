@@ -13,6 +13,7 @@ import tensorgrad as tg
 from models import CharGPT, characters, next_token_loss
 from tensorgrad import nn, ops, optim
 from tensorgrad.backend import WebGPU
+from tensorgrad.cache.key import digest
 from tensorgrad.device.base import Limits
 from tensorgrad.optim.scaling import INITIAL, INTERVAL
 from tensorgrad.passes import autocast, cse, dce, simplify
@@ -281,6 +282,28 @@ async def test_weights_and_states_stay_f32_and_a_training_goes_on_from_its_state
     other = await start("numpy", dtype=tg.f16, init=2)
     await other.load_state_dict(state)
     assert (await other.step(batch(1))).loss == expected
+
+
+async def test_a_state_of_f32_training_goes_on_in_mixed_precision_and_back() -> None:
+    full = await start("numpy")
+    await full.step(batch(0))
+    half = await start("numpy", dtype=tg.f16, init=2)
+    with pytest.raises(tg.CheckpointError, match=r"optim\.scale"):
+        await half.load_state_dict(await full.state_dict())
+    keys = await half.load_state_dict(await full.state_dict(), strict=False)
+    assert sorted(keys.missing_keys) == ["optim.good_steps", "optim.scale"]
+    assert half.state.steps == 1
+    wanted = (await full.step(batch(1))).loss
+    np.testing.assert_allclose((await half.step(batch(1))).loss, wanted, rtol=1e-2)
+    assert (await full.load_state_dict(await half.state_dict(), strict=False)).unexpected_keys
+
+
+def test_the_cache_tells_mixed_precision_from_f32() -> None:
+    backend, model = gpu("shader-f16"), Net()
+    state, structure = State(model, backend, 0), Structure(SPECS)
+    recipes = [step_recipe(model, loss_fn, optim.SGD(0.1), structure, state, half=half) for half in (False, True, True)]
+    full, half, again = (digest(recipe, "webgpu", backend.limits) for recipe in recipes)
+    assert full != half == again
 
 
 async def test_no_other_dtype() -> None:
