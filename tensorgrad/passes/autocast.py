@@ -15,6 +15,7 @@ from collections.abc import Set
 from tensorgrad.dtypes import f16, f32
 from tensorgrad.graph import Graph, Node, Value
 from tensorgrad.passes.rewrite import append, rewrite, shown
+from tensorgrad.passes.simplify import uniform
 from tensorgrad.primitive import REGISTRY
 
 NONE = slice(0)
@@ -30,8 +31,9 @@ def autocast(graph: Graph) -> Graph:
     """The graph with every f32 factor of a product rounded to f16.
 
     Other readers of a factor read the rounded numbers too, so that nobody needs the f32 values: a softmax's gradient
-    its weights, say. Not so those of a leaf, and of a sum, which may be a residual stream; but what adds up an operand
-    along the product's inner axis (a bias gradient is one) does, and the matmul can compute it on the side.
+    its weights, say. Not so those of a leaf, and of a sum, which may be a residual stream; nor what looks for an
+    extreme or compares computed numbers, which have to be the very same. But what adds up an operand along the
+    product's inner axis (a bias gradient is one) does, and the matmul can compute it on the side.
     """
     beside = {
         (shown(graph, operand), graph.type(operand).shape[axis])
@@ -54,7 +56,8 @@ def autocast(graph: Graph) -> Graph:
 
 def _which(graph: Graph, node: Node, factors: Set[Value], beside: Set[tuple[Value, int]]) -> list[bool]:
     """Which of a node's operands it reads rounded."""
-    if REGISTRY[node.op].view:  # who reads the view decides
+    compares = not node.types[0].dtype.is_float and all(uniform(graph, value) is None for value in node.inputs)
+    if REGISTRY[node.op].view or node.op in ("max", "min") or compares:  # who reads a view decides for itself
         return [False] * len(node.inputs)
     rounded = [_base(graph, value) in factors for value in node.inputs]
     rounded[FACTORS.get(node.op, NONE)] = [True] * len(rounded[FACTORS.get(node.op, NONE)])

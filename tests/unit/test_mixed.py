@@ -128,6 +128,36 @@ async def test_what_a_gelu_feeds_to_a_matmul_is_stored_as_f16_only() -> None:
     assert all(n.inputs[0] not in stored for n in ups)
 
 
+PICKS: tuple[tuple[int, Any], ...] = (
+    (4, lambda h: tg.max(h, 1)),
+    (8, lambda h: tg.max_pool1d(h, 2).reshape(5, 8)),
+    (4, lambda h: tg.maximum(h[:, 0], h[:, 1])),
+)
+
+
+@pytest.mark.parametrize(("width", "pick"), PICKS, ids=["max", "pool", "maximum"])
+async def test_an_extreme_that_is_a_factor_still_finds_where_it_came_from(width: int, pick: Any) -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            nn.init.manual_seed(0)
+            self.scale = nn.Parameter(np.linspace(0.5, 1.5, 16).reshape(4, 4))
+            self.out = nn.Linear(width, 3)
+
+    def loss(model: Model, x: Tensor) -> Tensor:
+        h = tg.tanh(x * model.scale)
+        return tg.mean(model.out(pick(h)) ** 2) + tg.mean(h) * 0
+
+    found = {}
+    for dtype in (tg.f32, tg.f16):
+        train = await tg.compile(
+            Model(), loss, optim.SGD(0.1), {"x": tg.f32[5, 4, 4]}, device="numpy", dtype=dtype, keep_grads=True
+        )
+        await train.step(x=np.random.default_rng(0).normal(size=(5, 4, 4)).astype(np.float32))
+        found[dtype] = (await train.gradients())["scale"]
+    assert np.abs(found[tg.f32]).max() > 1e-3
+    np.testing.assert_allclose(found[tg.f16], found[tg.f32], rtol=2e-2, atol=1e-4)
+
+
 def _walk(e: Any) -> Any:
     from tensorgrad.lower.expr import walk
 
