@@ -14,7 +14,7 @@ with zipfile.ZipFile(sys.argv[1], "w") as archive:
     for path in sorted(pathlib.Path("tensorgrad").rglob("*")):
         if path.suffix in (".py", ".js") and "testing" not in path.parts:
             archive.write(path)
-    for path in pathlib.Path("bench").glob("*.py"):
+    for path in [*pathlib.Path("bench").glob("*.py"), pathlib.Path("tests/half_cases.py")]:
         archive.write(path, path.name)
 P
 node tools/bytecode.mjs build/site/pyodide "$exchange"

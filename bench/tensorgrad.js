@@ -1,7 +1,8 @@
-// tensorgrad from Python in Pyodide, on the workloads of common.js. ?device=webgpu
+// tensorgrad from Python in Pyodide, on the workloads of common.js. ?device=webgpu&dtype=f16
 import { auto, measure, ADAM, GPT, SGDM, STAGES } from '/common.js';
 const query = new URLSearchParams(globalThis.location?.search);
 const device = query.get('device') ?? 'webgpu';
+const dtype = query.get('dtype') ?? 'f32';  // f16 is mixed precision; the operands of the matmul chains are f16 then
 const group = Number(query.get('group') ?? 0);  // most submissions that share a promise, 1 is none; 0 is our default
 
 async function make(work) {
@@ -12,7 +13,7 @@ async function make(work) {
   python.unpackArchive(await (await fetch('/tensorgrad.zip')).arrayBuffer(), 'zip', { extractDir: '/lib/bench' });
   const ready = performance.now();
   python.globals.set('WORK', work);
-  python.globals.set('OPTIONS', { gpt: { ...GPT }, stages: STAGES, device, adam: ADAM, sgd: SGDM, group });
+  python.globals.set('OPTIONS', { gpt: { ...GPT }, stages: STAGES, device, dtype, adam: ADAM, sgd: SGDM, group });
   const session = await python.runPythonAsync(`
 import sys
 sys.path.insert(0, "/lib/bench")
@@ -45,4 +46,4 @@ async function run(work, options) {
   return result;
 }
 
-auto({ name: `tensorgrad ${device}`, run });
+auto({ name: `tensorgrad ${device}${dtype === 'f32' ? '' : ` ${dtype}`}`, run });

@@ -5,9 +5,11 @@ const budget = 1000 * Number(query.get("seconds") ?? 400);
 const effort = Number(query.get("ms") ?? 6); // GPU time of one measurement
 const started = performance.now();
 
+const MATRICES = "chromium-experimental-subgroup-matrix";
+const FEATURES = ["timestamp-query", "shader-f16", "subgroups", MATRICES];
 const LIMITS = ["maxComputeInvocationsPerWorkgroup", "maxComputeWorkgroupSizeX", "maxComputeWorkgroupStorageSize", "maxStorageBufferBindingSize", "maxBufferSize"];
 
-async function post(key, value) {
+export async function post(key, value) {
   document.getElementById("log").textContent += `${key} ${JSON.stringify(value)}\n`;
   await fetch("/r", { method: "POST", body: JSON.stringify([key, value]) });
 }
@@ -23,10 +25,10 @@ ${declarations.map((declaration, n) => `@group(0) @binding(${n}) var<storage, ${
   ${after}
 }`;
 
-const RANDOM = (width) => each(["read_write> x: array<f32>"], `
+const RANDOM = (width, scalar) => (scalar === "f16" ? "enable f16;" : "") + each([`read_write> x: array<${scalar}>`], `
     var h = (i + arrayLength(&x)) * 747796405u + 2891336453u;
     h = ((h >> ((h >> 28u) + 4u)) ^ h) * 277803737u;
-    x[i] = ${width} * (f32((h >> 22u) ^ h) / 4294967296.0 - 0.5);`);
+    x[i] = ${scalar}(${width} * (f32((h >> 22u) ^ h) / 4294967296.0 - 0.5));`);
 
 const NAN = each(["read_write> x: array<u32>"], "x[i] = 0x7fc00000u;");
 
@@ -38,16 +40,17 @@ const DIFFER = each(
 );
 
 /** A device, with what the adapter allows. A dispatch is `{ pipeline, group, groups }`, as `bind` makes it. */
-class Gpu {
+export class Gpu {
   static async open() {
     const adapter = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
     const timed = adapter.features.has("timestamp-query");
     const device = await adapter.requestDevice({
-      requiredFeatures: timed ? ["timestamp-query"] : [],
+      requiredFeatures: FEATURES.filter((name) => adapter.features.has(name)),
       requiredLimits: Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]])),
     });
     await post("adapter", { vendor: adapter.info.vendor, architecture: adapter.info.architecture, timed, storage: adapter.limits.maxComputeWorkgroupStorageSize });
     const gpu = new Gpu(device, timed);
+    gpu.matrices = adapter.features.has(MATRICES);
     [gpu.spoiling, gpu.differing] = await Promise.all([gpu.pipeline(NAN), gpu.pipeline(DIFFER)]);
     return gpu;
   }
@@ -123,8 +126,8 @@ class Gpu {
   }
 
   /** Numbers from -width / 2 to width / 2, the same for buffers of one size. */
-  async fill(buffers, width) {
-    const random = await this.pipeline(RANDOM(width.toFixed(1)));
+  async fill(buffers, width, scalar = "f32") {
+    const random = await this.pipeline(RANDOM(width.toFixed(1), scalar));
     for (const buffer of buffers) this.run(this.bind(random, [buffer]));
   }
 

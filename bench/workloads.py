@@ -162,7 +162,7 @@ async def session(work: Any, options: Any) -> Session:
     """Compiles the workload and gives what JavaScript calls."""
     options = options.to_py()
     if str(work.kind) == "matmul":
-        return await _chain(work, options["device"])
+        return await _chain(work, options["device"], _dtype(options))
     model, loss_fn, specs, _ = problem(work, options)
     arrays = {name: _array(work.params, name) for name in _keys(work.params)}
     load(model, arrays)
@@ -180,7 +180,7 @@ async def session(work: Any, options: Any) -> Session:
         for b in work.batches
     ]
     start = time.perf_counter()
-    train = await tg.compile(model, loss_fn, optimizer, specs, device=options["device"])
+    train = await tg.compile(model, loss_fn, optimizer, specs, device=options["device"], dtype=_dtype(options))
     if options.get("group"):
         train.built.executor._program._js.largestGroup = options["group"]
     note = {
@@ -214,14 +214,18 @@ async def session(work: Any, options: Any) -> Session:
     return Session(step, note, profile, train=train, batches=batches, many=many)
 
 
-async def _chain(work: Any, device: str) -> Session:
+def _dtype(options: dict[str, Any]) -> tg.DType:
+    return tg.f16 if options.get("dtype") == "f16" else tg.f32
+
+
+async def _chain(work: Any, device: str, dtype: tg.DType) -> Session:
     size, count = int(work.N), int(work.iters)
-    a, b = (np.asarray(x.to_py()).reshape(size, size) for x in (work.a, work.b))
+    a, b = (np.asarray(x.to_py()).reshape(size, size).astype(dtype.numpy) for x in (work.a, work.b))
 
     def chain(a: tg.Tensor, b: tg.Tensor) -> tg.Tensor:
         for _ in range(count):
             a = a @ b
-        return tg.mean(a * a)
+        return tg.mean(a.astype(tg.f32) ** 2)
 
     fn = await _resident(chain, a, b, device)
 

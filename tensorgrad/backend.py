@@ -18,7 +18,9 @@ from tensorgrad.compiled import Built, Compiled, Made
 from tensorgrad.debug import debug, report, stage
 from tensorgrad.device.base import Executor, Limits
 from tensorgrad.device.convert import from_bytes, to_bytes
-from tensorgrad.errors import InputError, NoDeviceError
+from tensorgrad.dtypes import f16
+from tensorgrad.errors import InputError, NoDeviceError, UnsupportedError
+from tensorgrad.graph import Graph
 from tensorgrad.lower.lowering import lower
 from tensorgrad.program import Program, Recipe, interface_of
 from tensorgrad.wgsl.generate import generate
@@ -96,6 +98,7 @@ class WebGPU:
 
     def _make(self, recipe: Recipe) -> Made:
         graph = recipe.graph(self.limits)
+        _check_half(graph, self.limits)
         outputs = recipe.outputs(graph)
         with stage("lower"):
             limits = self.limits
@@ -178,6 +181,16 @@ class Interpret(Numpy):
 
         assert made.lowered is not None
         return InterpretRuntime(made.lowered, outputs=made.outputs, store=store)
+
+
+def _check_half(graph: Graph, limits: Limits) -> None:
+    """Raises UnsupportedError for a graph with f16 on a device without."""
+    half = next((node for node in graph.nodes if any(t.dtype is f16 for t in node.types)), None)
+    if half is not None and "shader-f16" not in limits.features:
+        raise UnsupportedError(
+            f"f16 needs the WebGPU feature 'shader-f16', which this GPU does not offer ({limits.adapter}); use f32",
+            half.site,
+        )
 
 
 _default: Backend | None = None

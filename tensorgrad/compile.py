@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from tensorgrad.backend import open_backend
 from tensorgrad.callsite import call_site
 from tensorgrad.compiled import Built
+from tensorgrad.dtypes import DType, f16, f32
 from tensorgrad.errors import InputError
 from tensorgrad.graph import Graph
 from tensorgrad.inspect import CheckReport, Inspected, Profile
@@ -22,22 +22,9 @@ from tensorgrad.optim.optimizer import LearningRate, Optimizer
 from tensorgrad.predict import Predictor
 from tensorgrad.program import CAPTURE, Recipe
 from tensorgrad.state import Spans, State
-from tensorgrad.step import step_recipe
+from tensorgrad.step import FINITE, StepResult, step_recipe
 from tensorgrad.structure import Structure
 from tensorgrad.tensor import Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """What a step gives.
-
-    Attributes:
-        loss: as a Python float; NaN or infinite if the step changed nothing because of it.
-        captures: what `tg.capture` marked, by name.
-    """
-
-    loss: float
-    captures: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 async def compile(
@@ -49,6 +36,7 @@ async def compile(
     state: State | None = None,
     device: Any = None,
     seed: int | None = None,
+    dtype: DType = f32,
     keep_grads: bool = False,
     snapshot_every: int | None = None,
     nonfinite: Literal["skip", "raise"] = "skip",
@@ -63,6 +51,11 @@ async def compile(
         state: another training's `state` (its device and seed too), to train the same module with a second loss.
         device: `"webgpu"`, `"numpy"`, `"interpret"`, a GPUDevice; None takes WebGPU where there is an adapter.
         seed: of dropout and other random numbers; None draws one (`train.state.seed` tells it).
+        dtype: `tg.f16` is mixed precision: matmuls (convolutions and attention too) multiply numbers of 16 bits and
+            add them up in 32; everything else, the weights among it, stays f32. The loss is scaled as by
+            torch.amp.GradScaler: by 65536 at first, half as much after a step in which a gradient is not finite
+            (which changes nothing), twice as much after 2000 good ones; the state dict has it as `optim.scale`.
+            A GPU needs the feature `shader-f16`.
         keep_grads: let `train.gradients()` read the last step's gradients.
         snapshot_every: keep a copy of everything on the host each so many steps, from which
             `train.restore()` goes on after the device was lost.
@@ -72,6 +65,7 @@ async def compile(
     Raises:
         ShapeError, DtypeError, TraceError: from tracing `loss_fn`, with the line that is at fault.
         NoDeviceError, OutOfMemoryError, ShaderError: from the device.
+        UnsupportedError: the GPU has no f16, and `dtype` or the model wants it.
 
     >>> import asyncio
     >>> import numpy as np
@@ -97,12 +91,14 @@ async def compile(
         raise InputError(f"expected an optimizer such as optim.AdamW(1e-3), got {optimizer!r}", call_site())
     if nonfinite not in ("skip", "raise"):
         raise InputError(f"nonfinite is 'skip' or 'raise', got {nonfinite!r}", call_site())
+    if dtype not in (f32, f16):
+        raise InputError(f"dtype is tg.f32, or tg.f16 for mixed precision, got {dtype!r}", call_site())
     if snapshot_every is not None and snapshot_every < 1:
         raise InputError(f"snapshot_every is a number of steps or None, got {snapshot_every}", call_site())
     state = await _open_state(model, state, device, seed)
     state.check_inputs(structure.leaves)
     with state.entering(optimizer):
-        recipe = step_recipe(model, loss_fn, optimizer, structure, state, keep_grads)
+        recipe = step_recipe(model, loss_fn, optimizer, structure, state, keep_grads, dtype is f16)
         train = Train(state, optimizer, structure, recipe, keep_grads, snapshot_every, nonfinite)
         async with state.turns:
             train.use(await train.build())
@@ -171,6 +167,14 @@ class Train(ManySteps, Inspected):
         return self._built
 
     @property
+    def _half(self) -> bool:
+        return FINITE in self.built.interface.outputs
+
+    @property
+    def _captured(self) -> list[str]:
+        return [name for name in self.built.interface.outputs if name.startswith(CAPTURE)]
+
+    @property
     def graph(self) -> Graph:
         """The optimized graph of the step."""
         return self.built.graph
@@ -191,7 +195,8 @@ class Train(ManySteps, Inspected):
             DeviceLostError: the device is gone; `restore` goes on from the last snapshot.
             NonFiniteError: the loss is, and `tg.compile` was told to raise.
 
-        A loss that is not finite leaves parameters, optimizer state and step count as they were.
+        A loss that is not finite leaves parameters, optimizer state and step count as they were, and with
+        `dtype=tg.f16` so do gradients that are not: the result is `skipped`.
         """
         inputs = self.inputs.flatten(args, kwargs)
         async with self.state.turns:
@@ -199,16 +204,16 @@ class Train(ManySteps, Inspected):
             executor, names = self.built.executor, self.built.interface.outputs
             if len(names) == 1:
                 with self.state.running():
-                    result = StepResult(await executor.step(inputs))
+                    loss = await executor.step(inputs)
+                result = StepResult(loss, skipped=not math.isfinite(loss))
             else:
                 with self.state.running():
                     found = await executor.run(inputs, names)
-                captures = {name.removeprefix(CAPTURE): found[name] for name in names[1:]}
-                result = StepResult(float(found["loss"]), captures)
-            finite = math.isfinite(result.loss)
-            self._made(inputs, finite)
+                loss, captures = float(found["loss"]), {n.removeprefix(CAPTURE): found[n] for n in self._captured}
+                result = StepResult(loss, captures, not found.get(FINITE, math.isfinite(loss)))
+            self._made(inputs, not result.skipped)
         await self._maybe_snapshot()
-        if not finite:
+        if result.skipped:
             self._check_finite(np.array([result.loss]))
         return result
 
@@ -217,7 +222,7 @@ class Train(ManySteps, Inspected):
 
         Short steps that take a few milliseconds together count as one of the 3.
 
-        A loss that is not finite changes nothing here either, but only `losses` can tell the host: until
+        A step that is skipped changes nothing here either, but only `losses` can tell the host: until
         then the learning rate's schedule and bias corrections are one step ahead.
         """
         inputs = self.inputs.flatten(args, kwargs)
@@ -234,7 +239,7 @@ class Train(ManySteps, Inspected):
         async with self.state.turns:
             losses = await self.built.executor.losses()
             forgotten, self._queued = self._queued > len(losses), 0
-            if forgotten or not np.isfinite(losses).all():
+            if forgotten or self._half or not np.isfinite(losses).all():
                 await self.state.recount()
             return losses
 

@@ -7,7 +7,7 @@ the whole arena: one kernel instead of one for each state.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -22,17 +22,17 @@ from tensorgrad.trace import update_state
 _ALIKE = {"add": add, "mul": mul, "sub": sub}
 
 
-def gate_updates(graph: Graph, finite: Tensor, span: int) -> None:
-    """Makes every update of the running trace keep the old value unless `finite`.
+def gate_updates(graph: Graph, updates: Mapping[Value, Value], finite: Tensor, span: int) -> None:
+    """Appends updates to the running trace that keep the old values unless `finite`.
 
     Args:
+        updates: leaf -> its next value.
         finite: a bool.
         span: bytes that one binding may cover; 0 gates the states one by one.
     """
     members: dict[str, list[Value]] = {}
-    for leaf in graph.updates:
+    for leaf in updates:
         members.setdefault(graph.type(leaf).dtype.name, []).append(leaf)
-    updates, graph.updates = graph.updates, {}
     for dtype, leaves in members.items():
         olds = [Tensor(graph, leaf) for leaf in leaves]
         news = [Tensor(graph, updates[leaf]) for leaf in leaves]

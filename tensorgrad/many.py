@@ -46,6 +46,11 @@ class ManySteps:
     def built(self) -> Built:
         raise NotImplementedError
 
+    @property
+    def _half(self) -> bool:
+        """Whether the step is of mixed precision."""
+        raise NotImplementedError
+
     async def _maybe_snapshot(self) -> None:
         raise NotImplementedError
 
@@ -142,7 +147,10 @@ class ManySteps:
                 losses = await executor.run_steps(data, first, count, own)
             pace = max(time.perf_counter() - start, 1e-6) / count
             self._chunk = max(1, min(int(CHUNK_SECONDS / pace), GROWTH * max(count, self._chunk)))
-            state.counts[self._prefix] += int(np.isfinite(losses).sum())
+            if self._half:
+                await state.recount()  # which gradients were finite only the device knows
+            else:
+                state.counts[self._prefix] += int(np.isfinite(losses).sum())
             self._since += count
         return losses
 

@@ -50,7 +50,7 @@ class Client(Protocol):
 
 
 def steps_name(prefix: str) -> str:
-    """The state that counts an optimizer's steps whose loss was finite.
+    """The state that counts an optimizer's steps that were not skipped.
 
     It is updated by the same gate as the parameters, so that it is right after an interrupt
     and after a loss that nobody read.
@@ -112,9 +112,9 @@ class State:
 
     @property
     def steps(self) -> int:
-        """Steps that were made with a finite loss, of all optimizers together.
+        """Steps that were made and not skipped, of all optimizers together.
 
-        As the host knows it: a step that was interrupted, or queued with a loss that is not finite,
+        As the host knows it: a step that was interrupted, or queued and skipped for what is not finite,
         shows once the device was asked (`unsure`): by the next step, `losses` or `state_dict`.
         """
         return sum(self.counts.values())

@@ -11,7 +11,7 @@ import numpy as np
 from tensorgrad.dtypes import DType, bool_, f16, f32, i32, u32
 from tensorgrad.graph import Value
 from tensorgrad.lower.evaluate import evaluate
-from tensorgrad.lower.expr import Expr, below, both, const, expr, from_index, load, where
+from tensorgrad.lower.expr import Expr, below, both, const, expr, from_index, load, loads, rebuild, where
 from tensorgrad.lower.index import Index, Var, dynamic, of_var, ravel, unravel
 from tensorgrad.lower.kernel import Kernel, Matmul, Store
 
@@ -332,7 +332,7 @@ def halves(sizes: tuple[int, int, int, int]) -> Iterator[Case]:
     case, (_, _, n, _), index, poison = _base(sizes)
     arrays = {key: case.arrays[key].astype(np.float16) for key in (A, B)}
     a, b = (load(key, e.data[1], f16) for key, e in ((A, case.inner.a), (B, case.inner.b)))
-    bias = np.linspace(-1, 1, n.size).astype(np.float16)
+    bias = _words(np.linspace(-1, 1, n.size).astype(np.float16))
     half = _add(acc(f16), load(BIAS, of_var(n), f16))
     stores = [Store(OUT, index, half)]
     yield _vary(
@@ -345,3 +345,42 @@ def halves(sizes: tuple[int, int, int, int]) -> Iterator[Case]:
     )
     wide = expr("cast", (b,), f32)
     yield _vary("f16 with f32", case, [Store(OUT, index, acc())], {B: arrays[B]}, b=wide)
+
+
+def halved(case: Case) -> Case:
+    """The case with operands that are stored as f16, and widened where they are read."""
+    values = {value for e in (case.inner.a, case.inner.b) for value in loads(e)}
+    values = {value for value in values if value not in case.arrays or case.arrays[value].dtype == np.float32}
+
+    def leaf(e: Expr) -> Expr | None:
+        wide = e.op == "load" and e.data[0] in values
+        return expr("cast", (load(e.data[0], e.data[1], f16),), f32) if wide else None
+
+    def half(e: Expr) -> Expr:
+        return rebuild(e, leaf=leaf)
+
+    inner, kernel = case.inner, case.kernel
+    stores = [Store(s.value, s.index, half(s.expr)) for s in kernel.stores]
+    arrays = {key: _words(a.astype(np.float16)) if key in values else a for key, a in case.arrays.items()}
+    sizes = (inner.batch.size, inner.m.size, inner.n.size, inner.k.size)
+    return make(f"{case.name}, f16", sizes, half(inner.a), half(inner.b), stores, arrays, kernel.inplace)
+
+
+def _words(array: np.ndarray) -> np.ndarray:
+    """The array with a NaN more where its bytes are no whole words."""
+    return np.append(array, np.float16(np.nan)) if len(array) % 2 else array
+
+
+def with_total(case: Case, letter: str) -> tuple[Case, np.ndarray]:
+    """A plain case whose kernel also stores an operand's sum over k in `SECOND`, and these sums."""
+    inner = case.inner
+    axis = inner.m if letter == "a" else inner.n
+    index = ravel((of_var(inner.batch), of_var(axis)), (inner.batch.size, axis.size))
+    stores = [*case.kernel.stores, Store(SECOND, index, expr("total", (), f32, axis))]
+    b, i, k = (np.arange(v.size) for v in (inner.batch, axis, inner.k))
+    grid = {inner.batch: b[:, None, None], axis: i[:, None], inner.k: k}
+    operand = case._evaluate(inner.a if letter == "a" else inner.b, grid)
+    sums = np.broadcast_to(np.asarray(operand, np.float64).sum(-1), (b.size, i.size)).astype(np.float32)
+    sizes = (inner.batch.size, inner.m.size, inner.n.size, inner.k.size)
+    arrays = case.arrays | {SECOND: np.full(sums.size, POISON, np.float32)}
+    return make(f"{case.name}, sum of {letter}", sizes, inner.a, inner.b, stores, arrays), sums

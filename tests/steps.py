@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -31,6 +32,9 @@ LARGE = Limits(
 )
 """As an NVIDIA H200 has them in Chromium."""
 
+MATRICES = replace(LARGE, features=LARGE.features | {"shader-f16"}, matrices=True)
+"""With f16 and its matrices."""
+
 
 class Compiled(NamedTuple):
     """A training step, ready for a GPU of these limits."""
@@ -40,14 +44,19 @@ class Compiled(NamedTuple):
 
 
 def compiled(
-    model: nn.Module, loss_fn: Callable[..., tg.Tensor], optimizer: optim.Optimizer, specs: object, limits: Limits
+    model: nn.Module,
+    loss_fn: Callable[..., tg.Tensor],
+    optimizer: optim.Optimizer,
+    specs: object,
+    limits: Limits,
+    half: bool = False,
 ) -> Compiled:
-    """What `tg.compile` would give to the device."""
+    """What `tg.compile` would give to the device, in mixed precision where `half`."""
     backend = Numpy()
     backend.limits = limits
     state = State(model, backend, 0)
     with state.entering(optimizer):
-        recipe = step_recipe(model, loss_fn, optimizer, Structure(specs), state)(state.spans("optim"))
+        recipe = step_recipe(model, loss_fn, optimizer, Structure(specs), state, half=half)(state.spans("optim"))
     graph = recipe.graph(limits)
     lowered = lower(graph, recipe.outputs(graph), max_buffers=limits.storage_buffers)
     return Compiled(lowered, generate(lowered, limits))
@@ -74,9 +83,9 @@ STEPS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-def step(name: str, limits: Limits) -> Compiled:
+def step(name: str, limits: Limits, half: bool = False) -> Compiled:
     """That of a workload of `STEPS`."""
     given, settings = STEPS[name]
     model, loss_fn, specs, _ = workloads.problem(given, settings)
     optimizer = optim.SGD(0.01, momentum=0.9) if name == "ResNet-18" else optim.Adam(1e-3)
-    return compiled(model, loss_fn, optimizer, specs, limits)
+    return compiled(model, loss_fn, optimizer, specs, limits, half)

@@ -23,7 +23,7 @@ sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[1] / "tests")]
 import matmul_cases as cases  # noqa: E402  # found through the line above
 from tensorgrad.device.base import Limits  # noqa: E402
 from tensorgrad.wgsl import matmul  # noqa: E402
-from tensorgrad.wgsl.matmul_tiles import TILES, Tile, choose  # noqa: E402
+from tensorgrad.wgsl.matmul_tiles import MATRICES, TILES, Tile, choose  # noqa: E402
 
 LARGE = Limits(invocations=1024, workgroup_storage=49_152)
 
@@ -69,6 +69,9 @@ EXTRA = (
 )
 
 
+HALF: tuple[Tile, ...] = ()
+"""Tiles of matrices to try beside those that the library chooses from."""
+
 CPU = (
     Tile(16, 16, 0, 4, 4),
     Tile(8, 32, 0, 8, 8),
@@ -77,6 +80,14 @@ CPU = (
     Tile(16, 64, 0, 16, 16),
     Tile(64, 64, 16, 8, 8),
 )
+
+
+def half_variants(case: cases.Case) -> Iterator[dict[str, object]]:
+    """What is compared where operands are f16: the tiles for matrices, and the best without."""
+    chosen, without = (choose(case.inner, replace(LARGE, matrices=on), half=True) for on in (True, False))
+    for tile in dict.fromkeys([chosen, *(t for t in (*MATRICES, *HALF) if _fair(case, t)), without]):
+        source = matmul.generate(case.kernel, replace(LARGE, matrices=True), tile=tile)
+        yield _variant(str(tile), source, tile == chosen)
 
 
 def cpu_variants(case: cases.Case) -> Iterator[dict[str, object]]:
@@ -126,6 +137,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--quick", action="store_true", help="only the tiles that the library chooses from")
     parser.add_argument("--cpu", action="store_true", help="small shapes and kernels for an adapter that is a CPU")
+    parser.add_argument("--half", action="store_true", help="operands of f16, on subgroup matrices and without")
     parser.add_argument("--only", help="only shapes whose name has this in it")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -137,12 +149,18 @@ def main() -> None:
             continue
         for layout in layouts:
             case = cases.shape_only(sizes, layout)
+            if options.half:
+                case = cases.halved(case)
+                found = half_variants(case)
+            else:
+                found = cpu_variants(case) if options.cpu else variants(name, case, options.quick)
             jobs.append(
                 {
                     "name": f"{name} {layout}",
                     "sizes": sizes,
                     "layout": layout,
-                    "variants": list(cpu_variants(case) if options.cpu else variants(name, case, options.quick)),
+                    "half": options.half,
+                    "variants": list(found),
                 }
             )
     (options.folder / "matmul.json").write_text(json.dumps(jobs))

@@ -10,7 +10,9 @@ from typing import Any
 from tensorgrad.device.base import Limits
 from tensorgrad.errors import NoDeviceError
 
-WANTED_FEATURES = ("timestamp-query", "subgroups", "shader-f16")
+MATRICES = "chromium-experimental-subgroup-matrix"
+
+WANTED_FEATURES = ("timestamp-query", "subgroups", "shader-f16", MATRICES)
 
 WANTED_LIMITS = (
     "maxStorageBuffersPerShaderStage",
@@ -109,6 +111,8 @@ def read_limits(device: Any, info: Any = None) -> Limits:
     adapter = " ".join(part for part in parts if part) or "unknown adapter"
     sizes = {getattr(info, key, None) for key in ("subgroupMinSize", "subgroupMaxSize")}
     (size,) = sizes if len(sizes) == 1 else (None,)
+    configs = getattr(info, "subgroupMatrixConfigs", None) or () if MATRICES in features else ()
+    wanted = ("f16", "f32", 16, 16, 16)
     names = ("swiftshader", "llvmpipe", "lavapipe", "softpipe", "basic render")
     return Limits(
         storage_buffers=limits.maxStorageBuffersPerShaderStage,
@@ -124,5 +128,6 @@ def read_limits(device: Any, info: Any = None) -> Limits:
         subgroup_size=size if "subgroups" in features and size else None,
         features=features,
         adapter=adapter,
+        matrices=size == 32 and any((c.componentType, c.resultComponentType, c.M, c.N, c.K) == wanted for c in configs),
         software=bool(getattr(info, "isFallbackAdapter", False)) or any(n in adapter.lower() for n in names),
     )

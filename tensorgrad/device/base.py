@@ -35,6 +35,7 @@ class Limits:
             a single size, else None.
         features: WebGPU features that are switched on, `shader-f16` for example.
         adapter: which adapter it is, for people to read.
+        matrices: subgroups of 32 multiply 16x16 matrices of f16, added up in f32.
         software: the adapter is a CPU (SwiftShader, llvmpipe), where barriers are
             expensive and subgroups are small.
     """
@@ -48,6 +49,7 @@ class Limits:
     subgroup_size: int | None = None
     features: frozenset[str] = field(default_factory=frozenset)
     adapter: str = "WebGPU's guaranteed limits"
+    matrices: bool = False
     software: bool = False
 
 

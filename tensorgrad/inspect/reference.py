@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensorgrad.dtypes import DType
+from tensorgrad.dtypes import DType, f16
 from tensorgrad.graph import Graph, Node, Value
 from tensorgrad.inspect.work import computed
 from tensorgrad.lower.compose import LEAVES
@@ -121,8 +121,14 @@ class Rule:
                     self.inputs[value] = read(value)
         self._others: list[dict[Value, np.ndarray]] | None = None
 
-    def __call__(self, dtype: Any, noise: np.random.Generator | None = None) -> dict[Value, np.ndarray]:
-        """The stored values, computed with floats of this width, from inputs moved by `noise`."""
+    def __call__(
+        self, dtype: Any, noise: np.random.Generator | None = None, *, rounds: bool = True
+    ) -> dict[Value, np.ndarray]:
+        """The stored values, computed with floats of this width, from inputs moved by `noise`.
+
+        Args:
+            rounds: whether what becomes f16 on the way is rounded.
+        """
         known = {value: _widen(array, dtype, noise) for value, array in self.inputs.items()}
         found: dict[Value, np.ndarray] = {}
         with np.errstate(all="ignore"):
@@ -130,7 +136,8 @@ class Rule:
                 values = [known[v] if v in known else found[v] for v in node.inputs]
                 if node.op == "bitcast":  # its bits are those of the declared width
                     values = [values[0].astype(self.graph.type(node.inputs[0]).dtype.numpy)]
-                found.update(zip(node.values, _results(node, values), strict=True))
+                results = values if not rounds and _narrows(node) else _results(node, values)
+                found.update(zip(node.values, results, strict=True))
         return {value: found[value] for value in self.kernel.writes}
 
     def others(self) -> list[dict[Value, np.ndarray]]:
@@ -138,7 +145,14 @@ class Rule:
         if self._others is None:
             noise = np.random.default_rng(0)
             self._others = [self(np.float32), *(self(np.float64, noise) for _ in range(MOVED))]
+            if any(map(_narrows, self.nodes)):
+                # a shader compiler may keep all bits of a number that becomes f16 and f32 again
+                self._others.append(self(np.float64, rounds=False))
         return self._others
+
+
+def _narrows(node: Node) -> bool:
+    return node.op == "cast" and node.type.dtype is f16
 
 
 def _results(node: Node, values: Sequence[np.ndarray]) -> list[np.ndarray]:

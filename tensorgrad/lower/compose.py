@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from typing import NamedTuple
 
-from tensorgrad.dtypes import Shape
+from tensorgrad.dtypes import Shape, f16, f32
 from tensorgrad.graph import Graph, Node, Value
 from tensorgrad.lower.expr import Expr, const, expr, load
 from tensorgrad.lower.index import Digit, Index, Indices, Var, constant, of_var, ravel, unravel
@@ -176,12 +176,18 @@ class Composer:
         return sum(2 * self.graph.type(v).size > node.type.size for v in cost.loads)
 
     def _operand_buffer(self, value: Value) -> Value:
-        """What to store so that a template reads an operand in place: the nearest value below affine views."""
+        """What to store so that a template reads an operand in place: the nearest value below affine views.
+
+        A template widens f16 on the way, so a cast from it needs no buffer.
+        """
         node = self.graph.node(value)
-        while REGISTRY[node.op].view and node.op != "pad":
+        while (REGISTRY[node.op].view and node.op != "pad") or self._widens(node):
             value = node.inputs[0]
             node = self.graph.node(value)
         return value
+
+    def _widens(self, node: Node) -> bool:
+        return node.op == "cast" and node.type.dtype is f32 and self.graph.type(node.inputs[0]).dtype is f16
 
     def _readers(self) -> Counter[Value]:
         """How many operations read a value, through views."""

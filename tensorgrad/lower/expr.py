@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tensorgrad.dtypes import DType, bool_, u32
+from tensorgrad.dtypes import DType, bool_, f16, f32, u32
 from tensorgrad.graph import Value
 from tensorgrad.lower.index import Digit, Index, Var, digit_of, digits, dynamics, substitute
 
@@ -122,6 +122,12 @@ def const(value: bool | int | float, dtype: DType) -> Expr:
 
 def load(value: Value, index: Index, dtype: DType) -> Expr:
     return expr("load", (), dtype, (value, index))
+
+
+def widened(e: Expr) -> Expr:
+    """The f16 load that an expression widens to f32, or the expression itself."""
+    wide = e.op == "cast" and e.dtype is f32 and e.args[0].op == "load" and e.args[0].dtype is f16
+    return e.args[0] if wide else e
 
 
 def from_index(index: Index) -> Expr:

@@ -149,7 +149,7 @@ class Fuser:
         self.order.join(j, i)
 
     def _siblings(self) -> None:
-        """Joins independent kernels over one index space that read something in common."""
+        """Joins independent kernels over one index space that read something in common, or that copy weights to f16."""
         spaces: dict[tuple[object, ...], list[int]] = {}
         for i, kernel in enumerate(self.kernels):
             if kernel is None or kernel.matmul or kernel.attention:
@@ -167,11 +167,18 @@ class Fuser:
         if a is None or b is None or self.order.precedes(j, i) or self.order.precedes(i, j):
             return
         common = [v for v in self.reads[j].keys() & self.reads[i].keys() if self.graph.type(v).size >= a.size]
-        if not common or self._unfit(a, b, i, j):
+        if not (common or (self._copies(a) and self._copies(b))) or self._unfit(a, b, i, j):
             return
         joined = Kernel(b.rows, b.cols, [*a.stores, *b.stores], None, a.nodes | b.nodes)
         joined.joined = (*a.joined, *b.joined, Joined(None, tuple(sorted(common))))
         self._replace(j, i, joined)
+
+    def _copies(self, kernel: Kernel) -> bool:
+        """Whether all that a kernel does is to store leaves in another dtype: work for a dispatch, not for several."""
+        return all(
+            s.expr.op == "cast" and s.expr.args[0].op == "load" and self.graph.node(s.expr.args[0].data[0]).op == "leaf"
+            for s in kernel.stores
+        )
 
     def _operand_sums(self) -> None:
         """Sums of a matmul's operand join the matmul."""

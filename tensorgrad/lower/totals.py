@@ -7,7 +7,7 @@ the matmul has every element of `dy` in hand anyway.
 from __future__ import annotations
 
 from tensorgrad.dtypes import f32
-from tensorgrad.lower.expr import Expr, expr
+from tensorgrad.lower.expr import Expr, expr, widened
 from tensorgrad.lower.index import Index, Var, digit_of, of_var, substitute
 from tensorgrad.lower.kernel import Kernel, Matmul, Store
 
@@ -18,7 +18,9 @@ def operand_sum(row: Kernel, product: Kernel) -> Store | None:
     if inner is None or row.matmul or len(row.stores) != 1 or any(s.expr.op == "total" for s in product.stores):
         return None
     ((store,), summed) = row.stores, row.stores[0].expr
-    if summed.op != "reduce" or summed.data[0] != "sum" or summed.args[0].op != "load" or summed.dtype is not f32:
+    if summed.op != "reduce" or summed.data[0] != "sum" or summed.dtype is not f32:
+        return None
+    if widened(summed.args[0]).op != "load":
         return None
     for operand, axis in ((inner.b, inner.n), (inner.a, inner.m)):
         if _is_sum(summed, row.rows, operand, axis, inner):
@@ -29,9 +31,10 @@ def operand_sum(row: Kernel, product: Kernel) -> Store | None:
 
 def _is_sum(summed: Expr, rows: Var, operand: Expr, axis: Var, inner: Matmul) -> bool:
     loop: Var = summed.data[1]
+    operand = widened(operand)
     if operand.op != "load" or rows.size != inner.batch.size * axis.size or loop.size != inner.k.size:
         return False
-    (value, index), (own, own_index) = operand.data, summed.args[0].data
+    (value, index), (own, own_index) = operand.data, widened(summed.args[0]).data
     places = {rows: of_var(inner.batch) * axis.size + of_var(axis), loop: of_var(inner.k)}
     return value == own and _renamed(own_index, places) == index
 

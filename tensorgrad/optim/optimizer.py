@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from tensorgrad.dtypes import DType, f32
 from tensorgrad.errors import InputError
 from tensorgrad.ops.arena import ALIGNMENT, pack, place
 from tensorgrad.optim.clip import clip_grad_norm, clip_grad_value
+from tensorgrad.optim.scaling import LossScale, all_finite
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import state_input, update_state
 
@@ -50,6 +51,18 @@ class Rule:
 
     hyper: Mapping[str, Any]
     scalars: Mapping[str, Tensor]
+
+
+class Updated(NamedTuple):
+    """What is left of a step's update.
+
+    Attributes:
+        grads: the gradients by name, as values that have buffers.
+        finite: whether anything was changed, a bool.
+    """
+
+    grads: dict[str, Tensor]
+    finite: Tensor
 
 
 class Optimizer:
@@ -167,11 +180,17 @@ class Optimizer:
         return self.params is None or _fits(self.params, name)
 
     def update(
-        self, params: Mapping[str, Tensor], grads: Mapping[str, Tensor], loss: Tensor, span: int = 0
-    ) -> dict[str, Tensor]:
+        self,
+        params: Mapping[str, Tensor],
+        grads: Mapping[str, Tensor],
+        loss: Tensor,
+        span: int = 0,
+        scale: LossScale | None = None,
+        keep: bool = False,
+    ) -> Updated:
         """Appends the updates of all parameters to the running trace.
 
-        Where the loss is NaN or infinite, parameters and states keep their values.
+        Where the loss (with `scale` any gradient too) is NaN or infinite, parameters and states keep their values.
 
         Args:
             params: leaves by name.
@@ -179,18 +198,24 @@ class Optimizer:
             loss: one element.
             span: bytes that one binding may cover. The parameters of a group then lie side by side
                 in arenas of at most that size, and one kernel updates each. 0 updates them one by one.
-
-        Returns:
-            The gradients by name, as values that have buffers.
+            scale: what the loss was multiplied by before it was differentiated.
+            keep: somebody reads the gradients afterwards, which are then without the scale.
         """
         ok = ops.isfinite(ops.reshape(loss, ()))
         params = {name: param for name, param in params.items() if self.trains(name)}
+        # f16 has no room for a scaled gradient
+        keep = keep or any(param.dtype is not f32 for param in params.values())
+        if scale and keep:
+            grads = {name: scale.unscaled(grads[name]) for name in params}
         held = {name: ops.cast(grads[name], param.dtype) for name, param in params.items()}
         groups = {name: self._group(name) for name in params}
         used = held
         if span and self.elementwise:
             held = {name: place(grad, name) for name, grad in held.items()}
             params, used, groups = self._packed(params, held, groups, span)
+        if scale:
+            ok = ok & all_finite(used.values())
+            used = used if keep else {name: scale.unscaled(grad, ok) for name, grad in used.items()}
         if self.clip_value is not None:
             used = clip_grad_value(used, self.clip_value)
         if self.clip_norm is not None:
@@ -198,7 +223,9 @@ class Optimizer:
         rules = {index: self._rule(index) for index in dict.fromkeys(groups.values())}
         for name, param in params.items():
             self._update(name, param, used[name], rules[groups[name]], ok)
-        return held
+        if scale:
+            scale.adjust(ok)
+        return Updated(held, ok)
 
     def _packed(
         self, params: Mapping[str, Tensor], grads: Mapping[str, Tensor], groups: Mapping[str, int], span: int

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from tensorgrad.device.base import Limits
 from tensorgrad.graph import Graph, Node, Value
+from tensorgrad.passes.autocast import is_half
 from tensorgrad.passes.split import BANDWIDTH, DISPATCH, fastest
 from tensorgrad.passes.stacks import Members, Stacks, moves_along
 from tensorgrad.passes.unite import unite
@@ -156,7 +157,8 @@ class _Merger:
         batch = 1
         for size in lead:
             batch *= size
-        alone, together = (fastest(b, m, n, k, self.limits).nanoseconds for b in (batch, batch * count))
+        half = all(is_half(self.graph, operand) for operand in node.inputs)
+        alone, together = (fastest(b, m, n, k, self.limits, half).nanoseconds for b in (batch, batch * count))
         return count * alone + (count - 1) * DISPATCH - together
 
     # Sums ----------------------------------------------------------------------------------

@@ -51,6 +51,13 @@ def carry_over(graph: Graph, new: Graph, value: Callable[[Value], Value]) -> Non
     new.grads = {name: value(v) for name, v in graph.grads.items()}
 
 
+def shown(graph: Graph, value: Value) -> Value:
+    """What a chain of reshapes and permutations shows."""
+    while graph.node(value).op in ("reshape", "permute"):
+        value = graph.node(value).inputs[0]
+    return value
+
+
 def append(graph: Graph, like: Node, op: str, inputs: tuple[Value, ...], **attrs: Any) -> Value:
     """A new node of one result at the end of the graph, on the account of the line that `like` belongs to."""
     types = REGISTRY[op].shape(*(graph.type(v) for v in inputs), **attrs)

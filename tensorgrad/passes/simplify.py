@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorgrad.dtypes import DType
+from tensorgrad.dtypes import DType, f16, f32
 from tensorgrad.graph import Graph, Node, TensorType, Value
 from tensorgrad.passes.rewrite import rewrite
 from tensorgrad.primitive import REGISTRY
@@ -93,7 +93,14 @@ def _twice(graph: Graph, node: Node, numbers: list[Any]) -> Value | None:
 
 
 def _cast(graph: Graph, node: Node, numbers: list[Any]) -> Value | None:
-    return node.inputs[0] if graph.type(node.inputs[0]).dtype is node.attrs["dtype"] else None
+    (x,), dtype = node.inputs, node.attrs["dtype"]
+    if graph.type(x).dtype is dtype:
+        return x
+    inner = graph.node(x)
+    # there and back through a wider float
+    if inner.op == "cast" and dtype is f16 and inner.type.dtype is f32 and graph.type(inner.inputs[0]).dtype is f16:
+        return inner.inputs[0]
+    return None
 
 
 _NEUTRAL: dict[str, Callable[..., Value | None]] = {

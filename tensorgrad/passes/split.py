@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from tensorgrad.device.base import Limits
 from tensorgrad.graph import Graph, Node, Value
-from tensorgrad.passes.rewrite import append, rewrite
+from tensorgrad.passes.autocast import is_half
+from tensorgrad.passes.rewrite import append, rewrite, shown
 from tensorgrad.wgsl.matmul_tiles import estimate
 
 THREADS = 1 << 17
@@ -43,7 +44,7 @@ def split(graph: Graph, limits: Limits) -> Graph:
         if node.op == "matmul":
             parts = _parts_of_matmul(graph, node, limits)
             for operand, axis in zip(node.inputs, (-1, -2), strict=True):
-                beside.setdefault((_base(graph, operand), graph.type(operand).shape[axis]), parts)
+                beside.setdefault((shown(graph, operand), graph.type(operand).shape[axis]), parts)
     sums = iter([_parts_of_sum(graph, node, beside) for node in graph.nodes if node.op == "sum"])
 
     def rule(new: Graph, node: Node) -> Value | None:
@@ -52,13 +53,6 @@ def split(graph: Graph, limits: Limits) -> Graph:
         return _split_sum(new, node, next(sums)) if node.op == "sum" else None
 
     return rewrite(graph, rule)
-
-
-def _base(graph: Graph, value: Value) -> Value:
-    """What a chain of reshapes and permutations shows."""
-    while graph.node(value).op in ("reshape", "permute"):
-        value = graph.node(value).inputs[0]
-    return value
 
 
 def _parts(length: int, most: int, shortest: int) -> list[int]:
@@ -76,21 +70,22 @@ class Split(NamedTuple):
     parts: int
 
 
-def fastest(batch: int, m: int, n: int, k: int, limits: Limits) -> Split:
-    """The fastest way to multiply matrices of these sizes."""
+def fastest(batch: int, m: int, n: int, k: int, limits: Limits, half: bool) -> Split:
+    """The fastest way to multiply matrices of these sizes; `half`: of f16 numbers."""
     if batch * m * n == 0:
         return Split(0, 1)
 
     def nanoseconds(parts: int) -> float:
         adding = DISPATCH + parts * 8 * batch * m * n / BANDWIDTH if parts > 1 else 0
-        return estimate(batch * parts, m, n, k // parts, limits) + adding
+        return estimate(batch * parts, m, n, k // parts, limits, half) + adding
 
     return min(Split(nanoseconds(parts), parts) for parts in _parts(k, MOST_PARTS, SHORTEST_INNER))
 
 
 def _parts_of_matmul(graph: Graph, node: Node, limits: Limits) -> int:
     (*lead, m, k), n = graph.type(node.inputs[0]).shape, graph.type(node.inputs[1]).shape[-1]
-    return fastest(math.prod(lead), m, n, k, limits).parts
+    half = all(is_half(graph, operand) for operand in node.inputs)
+    return fastest(math.prod(lead), m, n, k, limits, half).parts
 
 
 def _split_matmul(graph: Graph, node: Node, parts: int) -> Value | None:
@@ -118,8 +113,8 @@ def _parts_of_sum(graph: Graph, node: Node, beside: Mapping[tuple[Value, int], i
     length, rows = math.prod(shape[i] for i in axes), node.type.size
     if rows == 0 or axes[-1] - axes[0] + 1 != len(axes) or graph.node(x).op == "matmul":
         return 1
-    if (_base(graph, x), length) in beside:
-        return beside[_base(graph, x), length]
+    if (shown(graph, x), length) in beside:
+        return beside[shown(graph, x), length]
     return _parts(length, THREADS // (8 * rows), SHORTEST_SUM)[-1] if length >= 16 * SHORTEST_SUM else 1
 
 

@@ -20,10 +20,12 @@ from tensorgrad.lower.index import Var
 from tensorgrad.lower.kernel import Kernel, Matmul
 from tensorgrad.lower.totals import total_of
 from tensorgrad.plan import MAX_WORKGROUPS
+from tensorgrad.wgsl import matmul_matrix as matrix
 from tensorgrad.wgsl.expression import Body
 from tensorgrad.wgsl.matmul_access import affine
 from tensorgrad.wgsl.matmul_direct import operand, products
 from tensorgrad.wgsl.matmul_load import Loading, Side, loading
+from tensorgrad.wgsl.matmul_matrix import ENABLES, multiplies_halves
 from tensorgrad.wgsl.matmul_store import Layout, epilogue, lay_out
 from tensorgrad.wgsl.matmul_tiled import multiply, reduce, row_of, storage, sums
 from tensorgrad.wgsl.matmul_tiles import Tile, choose
@@ -77,7 +79,7 @@ def generate(kernel: Kernel, limits: Limits, place: Place | None = None, tile: T
     def where(value: Value) -> Value:
         return place(value) if place else kernel.inplace.get(value, value)
 
-    tile = tile or choose(inner, limits)
+    tile = tile or choose(inner, limits, multiplies_halves(inner))
     if inner.k.size == 0:
         tile = replace(tile, slices=1)
     padded = tile.storage + 32 * tile.k <= limits.workgroup_storage
@@ -97,7 +99,7 @@ _sources: dict[tuple[Hashable, Tile, bool], Source] = {}
 def _write(kernel: Kernel, place: Place, tile: Tile, padded: bool, values: tuple[Value, ...]) -> Source:
     inner = kernel.matmul
     assert inner
-    layout = lay_out(kernel, place, along=tile.k > 0)
+    layout = lay_out(kernel, place, along=tile.k > 0, eights=tile.lanes > 1)
     writer = _Writer(kernel, inner, place, tile, padded, layout)
     blocks = -(-inner.m.size // tile.m) * -(-inner.n.size // tile.n) * inner.batch.size
     return Source(
@@ -121,6 +123,9 @@ class _Writer(Shader):
 
     def shader(self) -> str:
         finish = self._finish() + self._finish_total()
+        if self.tile.lanes > 1:
+            self.enables = ENABLES
+            return self.module(finish, self._matrices())
         main = self._tiled() if self.tile.k else self._direct()
         return self.module(finish, main)
 
@@ -149,11 +154,24 @@ class _Writer(Shader):
         access = affine(e, (inner.batch, axis, inner.k))
         key = self.place(access.value) if access else None
         # without inner steps nothing is read
-        vectors = key is not None and key in self.layout and self.layout[key].width == 4
+        width = self.layout[key].width if key is not None and key in self.layout else 1
+        vectors = width > 1
         if tile.k == 0 and access and not (access.in_fours(axis) and (tile.tm if left else tile.tn) % 4 == 0):
             vectors = False
         return Side(
-            letter, e, access, inner.batch, axis, inner.k, extent, tile.k, tile.threads, self.padded, vectors, not left
+            letter,
+            e,
+            access,
+            inner.batch,
+            axis,
+            inner.k,
+            extent,
+            tile.k,
+            tile.threads,
+            self.padded,
+            vectors,
+            not left,
+            max(width, 4),
         )
 
     def _tiled(self) -> str:
@@ -181,6 +199,24 @@ class _Writer(Shader):
             guard = self.inner.m.size % tile.m
             lines += [f"if (m{i} < {self.inner.m.size}u) {{", *indent(block), "}"] if guard else block
         return self._main(storage(tile, (a, b)) if steps else "", lines)
+
+    def _matrices(self) -> str:
+        tile, steps = self.tile, self.inner.k.size
+        sides = a, b = self._side("a"), self._side("b")
+        total = None if self.total is None else next(s for s in sides if s.axis == self.total.expr.data)
+        letter = total and total.letter
+        lines = [*self._where(), *matrix.place(tile), *matrix.declare(tile, letter)]
+        if steps:
+            left, right = (matrix.loading(s, self.read(s, raw=True), self.element(s, f"{s.letter}_at")) for s in sides)
+            fetch, put = left.fetch + right.fetch, left.put + right.put
+            lines += [*left.setup, *right.setup, "var k0 = 0u;", *fetch]
+            loop = [*put, "workgroupBarrier();", f"k0 += {tile.k}u;"]
+            loop += [f"if (k0 < {steps}u) {{", *indent(fetch), "}"]
+            loop += [*matrix.multiply(tile, (a, b), letter), f"if (k0 >= {steps}u) {{ break; }}", "workgroupBarrier();"]
+            lines += ["loop {", *indent(loop), "}"]
+        lines += matrix.results(tile, self.inner.m.size, self._finish_four)
+        lines += matrix.totals(tile, total) if total else []
+        return self._main(matrix.storage(tile, (a, b)), lines)
 
     def _operand_sum(self, *sides: tuple[Side, Loading]) -> tuple[list[str], list[str]]:
         """Text that adds up what was loaded of an operand: with each tile, and after the last.
@@ -231,11 +267,12 @@ class _Writer(Shader):
         return self._main("", lines)
 
     def _main(self, storage: str, lines: list[str]) -> str:
+        subgroup = ", @builtin(subgroup_id) subgroup: u32, @builtin(subgroup_invocation_id) lane: u32"
+        subgroup = subgroup if self.tile.lanes > 1 else ""
         return (
             f"{storage}\n@compute @workgroup_size({self.tile.threads})\n"
-            "fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lid: u32) {\n"
-            + "\n".join(indent(lines))
-            + "\n}"
+            "fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lid: u32"
+            f"{subgroup}) {{\n" + "\n".join(indent(lines)) + "\n}"
         )
 
     def _where(self) -> list[str]:
@@ -256,6 +293,8 @@ class _Writer(Shader):
             f"let a0 = (stripe + inside % height) * {tile.m}u;",
             f"let b0 = inside / height * {tile.n}u;",
         ]
+        if tile.lanes > 1:
+            return lines
         across, down = tile.n // tile.tn, tile.m // tile.tm
         lines += [f"let tx = lid % {across}u;"]
         if tile.slices > 1:

@@ -3,8 +3,9 @@
 An operand is a function of (batch, row, column). Where it is one load whose index is a sum of a
 part for each loop variable, its address is kept up by additions; where moreover four consecutive
 values of one variable are four consecutive, aligned elements, they are read as one `vec4`.
-A load behind comparisons of such sums with sizes, else 0, is one too: a convolution's window beyond
-the image's border. Anything else, a gather or a cast of a sum, say, is evaluated element by element.
+A load of f16 that is widened to f32 is one as well, and so is a load behind comparisons of such
+sums with sizes, else 0: a convolution's window beyond the image's border. Anything else, a gather
+or a cast of a sum, say, is evaluated element by element.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 from tensorgrad.dtypes import DType
 from tensorgrad.graph import Value
-from tensorgrad.lower.expr import Expr, walk
+from tensorgrad.lower.expr import Expr, walk, widened
 from tensorgrad.lower.index import Digit, Index, Var, digit_of, make, of_var, substitute
 
 
@@ -68,7 +69,11 @@ class Affine:
 
     def in_fours(self, var: Var) -> bool:
         """Whether every aligned run of four values of `var` is four consecutive, aligned elements."""
-        if var.size % 4 or self.const % 4 or self.const < 0 or self.guards:
+        return self.in_runs(var, 4)
+
+    def in_runs(self, var: Var, length: int) -> bool:
+        """The same of runs of another length."""
+        if var.size % length or self.const % length or self.const < 0 or self.guards:
             return False
         unit = False
         for atom, c in (term for part in self.parts.values() for term in part.terms):
@@ -76,39 +81,39 @@ class Affine:
             if c < 0:
                 return False
             if atom.var == var and atom.div == 1:
-                if c != 1 or atom.size % 4:
+                if c != 1 or atom.size % length:
                     return False
                 unit = True
-            elif c % 4 or (atom.var == var and atom.div % 4):
+            elif c % length or (atom.var == var and atom.div % length):
                 return False
         return unit
 
-    def quarter(self, var: Var) -> tuple[int, dict[Var, Index]]:
-        """Constant and parts of the index of the vec4 that holds four values of `var`.
+    def quarter(self, var: Var, length: int = 4) -> tuple[int, dict[Var, Index]]:
+        """Constant and parts of the index of the vector that holds four (or `length`) values of `var`.
 
         The part of `var` itself is in terms of the variable `quarter_of(var)`.
         """
         parts = {}
         for v, part in self.parts.items():
-            index = fours(part, var) if v == var else part
-            parts[quarter_of(v) if v == var else v] = divided(index)
-        return self.const // 4, parts
+            index = fours(part, var, length=length) if v == var else part
+            parts[quarter_of(v, length) if v == var else v] = divided(index, length)
+        return self.const // length, parts
 
 
-def quarter_of(var: Var) -> Var:
-    """The variable that counts runs of four of another."""
-    return Var(var.name + "4", var.size // 4)
+def quarter_of(var: Var, length: int = 4) -> Var:
+    """The variable that counts runs of four (or `length`) of another."""
+    return Var(f"{var.name}{length}", var.size // length)
 
 
-def fours(index: Index, var: Var, lane: int = 0) -> Index:
-    """The index with `var` replaced by four times its quarter plus `lane`."""
-    at = of_var(quarter_of(var)) * 4 + lane
+def fours(index: Index, var: Var, lane: int = 0, length: int = 4) -> Index:
+    """The index with `var` replaced by four (or `length`) times its quarter plus `lane`."""
+    at = of_var(quarter_of(var, length)) * length + lane
     return substitute(index, lambda d: digit_of(at, d) if d.var == var else None, lambda e: e)
 
 
-def divided(index: Index) -> Index:
-    """A quarter of an index whose every coefficient is a multiple of four."""
-    return Index(tuple((atom, c // 4) for atom, c in index.terms), index.const // 4)
+def divided(index: Index, length: int = 4) -> Index:
+    """A quarter of an index whose every coefficient is a multiple of four (or of `length`)."""
+    return Index(tuple((atom, c // length) for atom, c in index.terms), index.const // length)
 
 
 def affine(e: Expr, variables: Iterable[Var]) -> Affine | None:
@@ -119,6 +124,7 @@ def affine(e: Expr, variables: Iterable[Var]) -> Affine | None:
         found = affine(inside, known) if outside.op == "const" and outside.data == 0 else None
         guards = _guards(condition, known)
         return None if found is None or guards is None else replace(found, guards=(*found.guards, *guards))
+    e = widened(e)
     if e.op != "load":
         return None
     value, index = e.data

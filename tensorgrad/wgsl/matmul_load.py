@@ -35,8 +35,9 @@ class Side:
         steps: values of k in a tile.
         threads: of the workgroup.
         padded: rows of the tile in workgroup memory are one vec4 longer than needed, against bank conflicts.
-        vectors: whether the buffer is an array of vec4.
+        vectors: whether the buffer is an array of vectors.
         last: give the last threads the work if there is less of it than threads.
+        run: numbers that are moved at once: 4, or 8 of f16 as four words.
     """
 
     letter: str
@@ -51,6 +52,7 @@ class Side:
     padded: bool
     vectors: bool
     last: bool
+    run: int = 4
 
     @property
     def mode(self) -> str:
@@ -116,10 +118,10 @@ def _unit(side: Side, out: Loading, unit: int, total: int, read: Read, element: 
     out.setup.append(f"let {x}e{u} = lid{f' + {shift}u' if shift > 0 else f' - {-shift}u' if shift else ''};")
     # a thread without work: an index that wrapped below zero is refused by the same comparison
     guards = [f"{x}e{u} < {total}u"] if total % side.threads and first + side.threads > total else []
-    out.setup += _place(side, f"{x}e{u}", f"{x}t{u}", f"{x}k{u}", u > 0)
+    out.setup += place_of(side, f"{x}e{u}", f"{x}t{u}", f"{x}k{u}", u > 0)
     bounds = [f"k0 + {x}k{u} < {side.k.size}u"] if side.k.size % side.steps else []
     moving: dict[str, str] = {}
-    registers = _addresses(side, out, u, read, element, moving)
+    registers = addresses(side, out, u, read, element, moving)
     condition = " && ".join([*guards, *bounds])
     out.registers += [name for name, _ in registers]
     for name, _ in registers:
@@ -140,7 +142,7 @@ def _unit(side: Side, out: Loading, unit: int, total: int, read: Read, element: 
     out.put += [f"if ({guards[0]}) {{", *(f"  {line}" for line in puts), "}"] if guards else puts
 
 
-def _place(side: Side, e: str, t: str, k: str, again: bool) -> list[str]:
+def place_of(side: Side, e: str, t: str, k: str, again: bool) -> list[str]:
     """Which vec4 of the axis (`t`) and which step (`k`) the work item `e` is.
 
     Args:
@@ -165,7 +167,7 @@ def _place(side: Side, e: str, t: str, k: str, again: bool) -> list[str]:
     return [f"let {t} = {f'{side.letter}t0' if same else f'{e} % {rows}u'};", f"let {k} = {e} / {rows}u;"]
 
 
-def _addresses(
+def addresses(
     side: Side, out: Loading, u: int, read: Read, element: Element, moving: dict[str, str]
 ) -> list[tuple[str, str]]:
     """Sets up addresses; gives (register, code of its value) for each vec4 that a work item reads.
@@ -184,14 +186,14 @@ def _addresses(
         out.setup.append(f"let {x}r{u} = {row};")
         const, parts = side.access.quarter(side.axis)
         axis = quarter_of(side.axis)
-        address = _address(side, out, moving, f"{x}p{u}", const, parts, axis, f"{x}r{u}", side.k, f"{x}k{u}")
+        address = address_of(side, out, moving, f"{x}p{u}", const, parts, axis, f"{x}r{u}", side.k, f"{x}k{u}")
         return [(f"{x}v{u}", read(address))]
     rows = [f"{x}r{u}_{i}" for i in range(4)]
     for i, name in enumerate(rows):
         row = f"{first} + {x}t{u} * 4u + {i}u"
         out.setup.append(f"let {name} = {f'min({row}, {size - 1}u)' if clamped else row};")
     if side.mode == "along":
-        places = [_address_along(side, out, moving, u, f"{x}p{u}_{i}", row) for i, row in enumerate(rows)]
+        places = [address_along(side, out, moving, u, f"{x}p{u}_{i}", row) for i, row in enumerate(rows)]
         return [(f"{x}v{u}_{i}", read(place)) for i, place in enumerate(places)]
     if side.access is None:
         values = [element("vb", row, f"k0 + {x}k{u}") for row in rows]
@@ -200,7 +202,7 @@ def _addresses(
         values = []
         for i, row in enumerate(rows):
             sums = (
-                _address(side, out, moving, f"{x}p{u}_{i}_{n}", const, parts, side.axis, row, side.k, f"{x}k{u}")
+                address_of(side, out, moving, f"{x}p{u}_{i}_{n}", const, parts, side.axis, row, side.k, f"{x}k{u}")
                 for n, (const, parts, _) in enumerate(access.sums)
             )
             values.append(guarded(read, list(sums), access))
@@ -214,15 +216,17 @@ def guarded(read: Read, sums: list[str], access: Affine) -> str:
     return f"select(0.0, {read(address)}, {' && '.join(tests)})" if tests else read(address)
 
 
-def _address_along(side: Side, out: Loading, moving: dict[str, str], u: int, name: str, row: str) -> str:
-    """The address of the vec4 of four steps in a row."""
+def address_along(
+    side: Side, out: Loading, moving: dict[str, str], u: int, name: str, row: str, length: int = 4
+) -> str:
+    """The address of the vector of four (or `length`) steps in a row."""
     assert side.access
-    const, parts = side.access.quarter(side.k)
-    k, step = quarter_of(side.k), f"({side.letter}k{u} / 4u)"
-    return _address(side, out, moving, name, const, parts, side.axis, row, k, step, "k0 / 4u")
+    const, parts = side.access.quarter(side.k, length)
+    k, step = quarter_of(side.k, length), f"({side.letter}k{u} / {length}u)"
+    return address_of(side, out, moving, name, const, parts, side.axis, row, k, step, f"k0 / {length}u")
 
 
-def _address(
+def address_of(
     side: Side,
     out: Loading,
     moving: dict[str, str],

@@ -7,9 +7,9 @@ it in fours, and then those who need single elements of it pick a component.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tensorgrad.dtypes import DType, bool_, f32
+from tensorgrad.dtypes import DType, bool_, f16, f32
 from tensorgrad.graph import Value
 from tensorgrad.lower.expr import Expr, expr, load, rebuild, walk
 from tensorgrad.lower.index import ZERO, Digit, Index, Var, digit_of, of_var
@@ -26,7 +26,7 @@ class Buffer:
         key: the value whose memory it is.
         dtype: of its elements.
         write: the kernel writes it.
-        width: 4 if it is declared as an array of vec4, else 1.
+        width: 4 if it is declared as an array of vec4, 8 if four words hold eight numbers of f16, else 1.
     """
 
     key: Value
@@ -49,20 +49,44 @@ class Layout:
         return any(b.key == key for b in self.buffers)
 
 
-def lay_out(kernel: Kernel, place: Callable[[Value], Value], vectors: bool = True, along: bool = True) -> Layout:
+def lay_out(
+    kernel: Kernel, place: Callable[[Value], Value], vectors: bool = True, along: bool = True, eights: bool = False
+) -> Layout:
     """Chooses each buffer's declaration.
 
     Args:
         place: a value -> the value whose buffer holds it.
         vectors: False declares every buffer as single elements.
         along: operands are also read four steps of the inner loop at a time, where those are adjacent.
+        eights: operands of f16 are read eight numbers at a time, where nobody needs single ones.
     """
     results = [s for s in kernel.stores if s.expr.op != "total"]
     wanted = vectors and all(_store_in_fours(kernel, s) for s in results)
     layout = _lay_out(kernel, place, vectors, wanted, along)
     if wanted and any(layout[place(s.value)].width == 1 for s in results):
         layout = _lay_out(kernel, place, vectors, False, along)
-    return layout
+    return _in_eights(kernel, place, layout) if eights else layout
+
+
+def _in_eights(kernel: Kernel, place: Callable[[Value], Value], layout: Layout) -> Layout:
+    """The layout with operands that are read in eights only declared so."""
+    inner = kernel.matmul
+    assert inner
+    others = {place(s.value) for s in kernel.stores}
+    others |= {place(value) for s in kernel.stores for value, _, _ in reads(s.expr)}
+    for e, axis in ((inner.a, inner.m), (inner.b, inner.n)):
+        found = affine(e, (inner.batch, axis, inner.k))
+        if found is None or found.dtype is not f16 or not run_of(found, axis, inner.k):
+            others |= {place(value) for value, _, _ in reads(e)}
+    return replace(
+        layout,
+        buffers=tuple(b if b.key in others or b.width != 4 else replace(b, width=8) for b in layout.buffers),
+    )
+
+
+def run_of(access: Affine, axis: Var, k: Var) -> bool:
+    """Whether an operand can be read in eights in the direction in which it is read."""
+    return access.in_runs(axis if access.in_fours(axis) else k, 8)
 
 
 def _lay_out(kernel: Kernel, place: Callable[[Value], Value], vectors: bool, vector: bool, along: bool) -> Layout:

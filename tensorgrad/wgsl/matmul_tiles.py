@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from tensorgrad.device.base import Limits
 from tensorgrad.lower.kernel import Matmul
 from tensorgrad.wgsl.matmul_access import affine
+
+UNIT = 16
+"""Rows, columns and steps of a subgroup matrix."""
+
+PAD = 8
+"""Numbers of f16 after each row of a tile for matrices, against bank conflicts: without, 340 us for 130 (at 2048)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +28,7 @@ class Tile:
         tm, tn: rows and columns that a thread keeps in registers.
         slices: threads that share one block of registers' worth of outputs, each with its part
             of every `k` steps; their sums are added at the end. For few and small blocks.
+        lanes: more than 1: `tm` rows and `tn` columns are what a subgroup of so many lanes keeps, as matrices.
     """
 
     m: int
@@ -29,18 +37,27 @@ class Tile:
     tm: int
     tn: int
     slices: int = 1
+    lanes: int = 1
 
     def __str__(self) -> str:
-        slices = f"/{self.slices}" if self.slices > 1 else ""
+        slices = f"/{self.slices}" if self.slices > 1 else f" by {self.tm}x{self.tn}" if self.lanes > 1 else ""
         return f"{self.m}x{self.n}x{self.k}{slices}" if self.k else f"direct {self.tm}x{self.tn}"
 
     @property
     def threads(self) -> int:
-        return (self.m // self.tm) * (self.n // self.tn) * self.slices
+        return self.subgroups * self.slices * self.lanes
+
+    @property
+    def subgroups(self) -> int:
+        """Threads (with matrices, subgroups) that share the block."""
+        return (self.m // self.tm) * (self.n // self.tn)
 
     @property
     def storage(self) -> int:
-        """Bytes of workgroup memory."""
+        """Bytes of workgroup memory, at most."""
+        if self.lanes > 1:
+            tiles = sum(max(self.k * (e + PAD), e * (self.k + PAD)) for e in (self.m, self.n))
+            return 2 * tiles + 4 * self.subgroups * UNIT * UNIT
         return 4 * (self.k * (self.m + self.n) + self.slices // 2 * self.m * self.n)
 
     def fits(self, limits: Limits) -> bool:
@@ -50,25 +67,32 @@ class Tile:
         )
 
 
-def choose(inner: Matmul, limits: Limits) -> Tile:
-    """The tile for a matmul's sizes on a device.
+def choose(inner: Matmul, limits: Limits, half: bool = False) -> Tile:
+    """The tile for a matmul's sizes on a device; `half`: its operands are numbers of f16.
 
     On a GPU a large block reads each operand less often and keeps the multipliers busy; but there have to be
     enough blocks for all of the GPU's cores, and what a block has outside the result is wasted. `_time` weighs
-    these with measured speeds; `TILES` lists what it chooses from.
+    these with measured speeds; `TILES` lists what it chooses from, `MATRICES` what there is besides for f16.
     """
     if limits.software:
         return _for_cpu(inner)
     sizes = (inner.batch.size, inner.m.size, inner.n.size, inner.k.size)
     slow = _lies_along_k(inner)
     return min(
-        (t for t in TILES if t.fits(limits)), key=lambda t: _time(*sizes, t) * (1.2 if slow and t.m == 256 else 1)
+        _fitting(limits, half), key=lambda t: _time(*sizes, t) * (1.2 if slow and t.m == 256 and t.lanes == 1 else 1)
     )
 
 
-def estimate(batch: int, m: int, n: int, k: int, limits: Limits) -> float:
+def estimate(batch: int, m: int, n: int, k: int, limits: Limits, half: bool = False) -> float:
     """Nanoseconds that a matmul of these sizes takes with its best tile, on a large GPU."""
-    return min(_time(batch, m, n, k, t) for t in TILES if t.fits(limits))
+    return min(_time(batch, m, n, k, t) for t in _fitting(limits, half))
+
+
+def _fitting(limits: Limits, half: bool) -> Iterator[Tile]:
+    """The tiles that a device can run, those for f16 among them where `half`."""
+    yield from (t for t in TILES if t.fits(limits))
+    if half and limits.matrices:
+        yield from (t for t in MATRICES if t.fits(limits))
 
 
 class Speed(NamedTuple):
@@ -78,11 +102,13 @@ class Speed(NamedTuple):
         alone: nanoseconds for one step of k of a block that has the core to itself.
         busy: nanoseconds for one step of each of several blocks.
         room: blocks that a core holds at once.
+        ends: nanoseconds that a block takes besides its steps.
     """
 
     alone: float
     busy: float
     room: int
+    ends: float = 0
 
 
 TILES: dict[Tile, Speed] = {
@@ -104,6 +130,15 @@ TILES: dict[Tile, Speed] = {
 """Measured on an H200 in Chromium; of equally fast ones the first is taken. On a smaller GPU all of them are slower,
 in like proportion."""
 
+MATRICES: dict[Tile, Speed] = {
+    Tile(128, 128, 32, 64, 64, lanes=32): Speed(30, 19.8, 2, 4900),
+    Tile(128, 128, 64, 64, 32, lanes=32): Speed(27, 25, 2, 2600),
+    Tile(64, 64, 64, 32, 32, lanes=32): Speed(24, 8.6, 6, 900),
+    Tile(64, 64, 32, 32, 32, lanes=32): Speed(20, 9.2, 8, 900),
+    Tile(32, 32, 64, 16, 16, lanes=32): Speed(8, 4.2, 8, 300),
+}
+"""Tiles for subgroup matrices, measured in the same way."""
+
 CORES = 132
 """Cores of that GPU. A GPU with fewer has more blocks to each, and then the difference hardly matters."""
 
@@ -111,14 +146,14 @@ CORES = 132
 def _time(batch: int, m: int, n: int, k: int, tile: Tile) -> float:
     """Estimated nanoseconds: the core with the most blocks is the last to finish."""
     blocks = -(-m // tile.m) * -(-n // tile.n) * batch
-    alone, busy, room = TILES[tile]
+    alone, busy, room, ends = TILES.get(tile) or MATRICES[tile]
+    steps = -(-max(k, 1) // tile.k) * tile.k
     if blocks > CORES * room and room < 4:
         # the rest of the last round falls to few cores, which takes them as long as a whole round
-        step = -(-blocks // (CORES * room)) * room * busy
-    else:
-        each = -(-blocks // CORES) if blocks < 6 * CORES else blocks / CORES
-        step = max(alone, each * busy)
-    return step * -(-max(k, 1) // tile.k) * tile.k
+        each = -(-blocks // (CORES * room)) * room
+        return each * busy * steps + each * ends
+    each = -(-blocks // CORES) if blocks < 6 * CORES else blocks / CORES
+    return max(alone, each * busy) * steps + each * ends
 
 
 def _lies_along_k(inner: Matmul) -> bool:

@@ -42,6 +42,9 @@ class Shader:
         functions: module-scope declarations: name -> text.
     """
 
+    enables: tuple[str, ...] = ()
+    """The directives of a shader that needs other ones than `enable f16;`."""
+
     def __init__(self, place: Place, layout: Layout) -> None:
         self.place, self.layout = place, layout
         self.names = {b.key: f"buf{i}" for i, b in enumerate(layout.buffers)}
@@ -49,14 +52,15 @@ class Shader:
 
     def module(self, *parts: str) -> str:
         """The whole source: the buffers, the functions, and what follows them."""
-        half = any(b.dtype is f16 for b in self.layout.buffers)
-        lines = ["enable f16;"] if half else []
+        text = "\n".join([*self.functions.values(), *parts])
+        half = any(b.dtype is f16 for b in self.layout.buffers) or "f16" in text
+        lines = list(self.enables) or ["enable f16;"] * half
         for i, b in enumerate(self.layout.buffers):
             scalar = "u32" if b.dtype is bool_ else b.dtype.name
             access = "read_write" if b.write else "read"
-            element = f"vec4<{scalar}>" if b.width == 4 else scalar
+            element = scalar if b.width == 1 else "vec4<u32>" if b.width == 8 else f"vec4<{scalar}>"
             lines.append(f"@group(0) @binding({i}) var<storage, {access}> {self.names[b.key]}: array<{element}>;")
-        return "\n".join([*lines, *self.functions.values(), *parts, ""])
+        return "\n".join([*lines, text, ""])
 
     def access(self, value: Value, index: str) -> str:
         """A stored value's element."""
@@ -85,15 +89,19 @@ class Shader:
 
         return code
 
-    def read(self, side: Side) -> Callable[[str], str]:
-        """Code of a plain load in f32: of four elements where the side's mode has vectors, else of one."""
+    def read(self, side: Side, raw: bool = False) -> Callable[[str], str]:
+        """Code of a plain load: of a vector where the side's mode has those, else of one element.
+
+        Args:
+            raw: vectors are given as they are stored; everything else is given in f32.
+        """
 
         def code(address: str) -> str:
             access = side.access
             assert access
             if side.mode != "single":
                 text = f"{self.names[self.place(access.value)]}[{address}]"
-                return text if access.dtype is not f16 else f"vec4<f32>({text})"
+                return text if raw or access.dtype is not f16 else f"vec4<f32>({text})"
             text = self.access(access.value, address)
             return text if access.dtype is not f16 else f"f32({text})"
 
