@@ -1,4 +1,4 @@
-"""Convolutional networks on WebGPU: statistics as PyTorch's, every tile on windows, and learning."""
+"""Convolutional networks on WebGPU: statistics as PyTorch's, a residual block's kernels, and learning."""
 
 from __future__ import annotations
 
