@@ -1,4 +1,4 @@
-"""The benchmark's workloads, compiled as for a GPU without one."""
+"""Compiling as for a GPU without one, and the benchmark's workloads."""
 
 from __future__ import annotations
 
@@ -30,6 +30,12 @@ LARGE = Limits(
     features=frozenset({"subgroups"}),
 )
 """As an NVIDIA H200 has them in Chromium."""
+
+
+def on_gpu(backend: Any, **limits: Any) -> Any:
+    """The backend, which compiles as for a GPU."""
+    backend.limits = Limits(**limits)
+    return backend
 
 
 class Compiled(NamedTuple):
