@@ -1,9 +1,9 @@
-"""Scaled dot-product attention, `softmax(q @ k.mT * scale + bias) @ v`, without a matrix of all scores.
+"""Scaled dot-product attention, `softmax(q @ k.mT * scale + bias) @ v`, where it pays without a matrix of all scores.
 
 The primitives take operands by head, `[batch, heads, length, size]`, and give results by position,
 `[batch, length, heads, size]`: heads are usually split from an activation and merged again, and then
-neither is a copy. A GPU's kernels keep one block of scores at a time (`wgsl.attention`); elsewhere, and
-for what they cannot do, attention is the composite of matrix products and a softmax.
+neither is a copy. A GPU's kernels keep one block of scores at a time (`wgsl.attention`); elsewhere, for what they
+cannot do, and where they are slower (`passes.expand`), attention is the composite of matrix products and a softmax.
 
 Source: Dao, Fu, Ermon, Rudra and Ré, FlashAttention (2022), after Milakov and Gimelshein, Online
 normalizer calculation for softmax (2018).
@@ -228,7 +228,8 @@ def scaled_dot_product_attention(
     """`softmax(query @ key.mT * scale + mask) @ value`, PyTorch's function of that name.
 
     On a GPU no `[L, S]` matrix is stored, neither here nor in the gradient, where the head sizes E and Ev are
-    multiples of 4 up to 128, all is f32, and there is no dropout.
+    multiples of 4 up to 128, all is f32, there is no dropout, and all these matrices together would take more than
+    128 MiB, or at most 4 (with 16 queries and keys or more). Otherwise matrix products are faster, which store them.
 
     Args:
         query: `[..., L, E]`.
