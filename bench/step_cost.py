@@ -32,9 +32,17 @@ async def main(work: Any, options: Any, rounds: int, post: Callable[[str, str], 
     train, batch = session.held["train"], session.held["batches"][0]
     await post("compiled", session.note)
     await train.step(batch)
+    run_js(STUB)(train.built.executor._program._js)
+    parts = parts_of(train, batch, run_js("() => Promise.resolve(1)"))
+    await parts["row"]()
+    for name, part in [*parts.items(), ("step, once more", parts["step"]), ("submit, once more", parts["submit"])]:
+        await post(name, json.dumps(await timed(part, rounds)))
+
+
+def parts_of(train: Any, batch: Any, js_resolved: Callable[[], Any]) -> dict[str, Callable[[], Awaitable[Any]]]:
+    """What a step does in Python, part by part; `row` comes before what uploads."""
     executor = train.built.executor
     program = executor._program
-    run_js(STUB)(program._js)
     inputs = train.inputs.flatten((batch,), {})
 
     async def ready() -> None:
@@ -66,9 +74,7 @@ async def main(work: Any, options: Any, rounds: int, post: Callable[[str, str], 
     async def gather() -> None:
         executor._gather(inputs)
 
-    js_resolved = run_js("() => Promise.resolve(1)")
-    await prepare()
-    parts: dict[str, Callable[[], Awaitable[Any]]] = {
+    return {
         "step": lambda: train.step(batch),
         "submit": lambda: train.submit(batch),
         "executor.step": lambda: executor.step(inputs),
@@ -85,8 +91,6 @@ async def main(work: Any, options: Any, rounds: int, post: Callable[[str, str], 
         "sleep(0)": zero,
         "await Promise.resolve()": resolved,
     }
-    for name, part in [*parts.items(), ("step, once more", parts["step"]), ("submit, once more", parts["submit"])]:
-        await post(name, json.dumps(await timed(part, rounds)))
 
 
 async def timed(part: Callable[[], Awaitable[Any]], rounds: int) -> dict[str, float]:

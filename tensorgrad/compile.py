@@ -293,11 +293,8 @@ class Train(ManySteps, Inspected):
         if args or kwargs or not self.inputs.leaves:
             return self.inputs.flatten(args, kwargs)
         if self._last is None:
-            raise InputError(
-                "there was no `step` or `submit` yet whose inputs could be used again (those of `run_steps` stay on "
-                "the device); give the inputs",
-                call_site(),
-            )
+            why = "there was no `step` or `submit` yet whose inputs could be used (`run_steps` has its on the device)"
+            raise InputError(f"{why}; give the inputs", call_site())
         return dict(self._last)
 
     # -- learning rate, gradients, snapshots ------------------------------------------------------

@@ -157,9 +157,9 @@ def _append_update(graph: Graph, optimizer: Optimizer, trained: frozenset[str], 
 
 
 def _update_alone(forward: Graph, optimizer: Optimizer, trained: frozenset[str], options: Options) -> Graph | None:
-    """The optimizer's update with inputs in place of gradients: all of the optimizer that enters a step's graph.
+    """The optimizer's update with inputs in place of gradients, by which the plan cache knows the optimizer.
 
-    None where it cannot be traced by itself.
+    None where it cannot be traced by itself. A `rule` that looks at how its gradient was computed is not told apart.
     """
     graph = Graph()
     types = {name: forward.type(value) for name, value in forward.names_by_role("param").items() if name in trained}

@@ -18,14 +18,17 @@ BATCH = {
 
 
 class MLP(nn.Module):
-    def __init__(self) -> None:
+    """Two layers; with dropout, random numbers are looked into too."""
+
+    def __init__(self, dropout: float = 0.0) -> None:
         nn.init.manual_seed(3)
         self.hidden = nn.Linear(20, 16)
+        self.dropout = nn.Dropout(dropout)
         self.out = nn.Linear(16, 10)
 
     def forward(self, x: tg.Tensor) -> tg.Tensor:
         hidden = tg.relu(self.hidden(x))  # the hidden layer's line
-        return self.out(hidden)
+        return self.out(self.dropout(hidden))
 
 
 def loss_fn(model: MLP, x: tg.Tensor, y: tg.Tensor) -> tg.Tensor:

@@ -1,4 +1,4 @@
-"""The benchmark's workloads, compiled as for a GPU without one."""
+"""Compiling as for a GPU without one, and the benchmark's workloads."""
 
 from __future__ import annotations
 
@@ -34,6 +34,12 @@ LARGE = Limits(
 
 MATRICES = replace(LARGE, features=LARGE.features | {"shader-f16"}, matrices=True)
 """With f16 and its matrices."""
+
+
+def on_gpu(backend: Any, **limits: Any) -> Any:
+    """The backend, which compiles as for a GPU."""
+    backend.limits = Limits(**limits)
+    return backend
 
 
 class Compiled(NamedTuple):

@@ -53,6 +53,18 @@ async def losses(train: tg.Train, first: int, last: int) -> list[float]:
     return [(await train.step(batch(i))).loss for i in range(first, last)]
 
 
+def stacked(seeds: range) -> Batch:
+    """The batches of these seeds on a leading axis."""
+    each = [batch(seed) for seed in seeds]
+    return {name: np.stack([one[name] for one in each]) for name in each[0]}
+
+
+async def single(train: tg.Train, data: Batch, k: int) -> list[float]:
+    """The losses of `k` steps on batches with a leading axis, round and round."""
+    count = len(data["x"])
+    return [(await train.step({name: data[name][i % count] for name in data})).loss for i in range(k)]
+
+
 def assert_same(found: Mapping[str, Any], expected: Mapping[str, Any], *, counters: bool = True) -> None:
     """Two state dicts are equal bit for bit; without `counters`, the number of calls may differ."""
     for part in ("model", "optimizer"):

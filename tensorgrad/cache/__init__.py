@@ -2,8 +2,9 @@
 
 The compiled program (buffers, WGSL and what the host needs, no parameters) is kept in
 IndexedDB under a key of all that decides it; see `tensorgrad.cache.key`. On a hit only the
-forward pass is traced, for the key. Whatever fails here (no IndexedDB, no room, an entry that
-cannot be read) means that the program is compiled as if there were no cache; `tg.debug(1)` says so.
+forward pass and the optimizer's update are traced, for the key. Whatever fails here (no IndexedDB,
+no room, an entry that cannot be read) means that the program is compiled as if there were no cache;
+`tg.debug(1)` says so.
 A storage that hangs is not asked again in this session, until `clear` or `enable`.
 """
 

@@ -22,7 +22,7 @@ from tensorgrad.device.reports import compile_error, out_of_memory, show_size
 from tensorgrad.device.staging import Staging
 from tensorgrad.errors import DeviceLostError, TensorgradError, UnsupportedError
 
-OK, LOST, FAILED, AGAIN = range(4)  # as in replay.js
+OK, LOST, FAILED, AGAIN = range(4)  # as in program.js
 
 READ_AT_ONCE = 256 * 2**20
 """Most bytes of one readback by `WebGPUDevice.read`; more is read in turns."""

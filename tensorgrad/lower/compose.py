@@ -15,8 +15,8 @@ from typing import NamedTuple
 from tensorgrad.dtypes import Shape, f16, f32
 from tensorgrad.graph import Graph, Node, Value
 from tensorgrad.lower.expr import Expr, const, expr, load
-from tensorgrad.lower.index import Digit, Index, Indices, Var, constant, of_var, ravel, unravel
-from tensorgrad.lower.kernel import Attention, Kernel, Matmul, Store
+from tensorgrad.lower.index import Index, Indices, Var, constant, of_var, ravel, unravel
+from tensorgrad.lower.kernel import Attention, AttentionPart, Kernel, Matmul, Store
 from tensorgrad.primitive import REGISTRY
 
 REDUCTIONS = frozenset({"sum", "max", "min", "argmax", "argmin", "scatter_add", "fold"})
@@ -314,15 +314,22 @@ class Composer:
             return None if value is None else self.element(value, (*at, *indices))
 
         rows, columns = of_var(i), of_var(j)
-        terms = (
-            *(operand(x, row, of_var(col)) for x, row, col in ((q, rows, e), (k, columns, e), (v, columns, f))),
-            operand(bias[0] if bias else None, rows, columns),
-            operand(g, rows, of_var(f)),
-            *(operand(stats, rows, constant(n)) for n in (0, 1)),
-        )
+        lse, delta = (operand(stats, rows, constant(n)) for n in (0, 1))
+        terms = {
+            "q": self.element(q, (*at, rows, of_var(e))),
+            "k": self.element(k, (*at, columns, of_var(e))),
+            "v": self.element(v, (*at, columns, of_var(f))),
+            "bias": operand(bias[0] if bias else None, rows, columns),
+            "g": operand(g, rows, of_var(f)),
+            "lse": lse,
+            "delta": delta,
+        }
+        parts: list[tuple[AttentionPart, tuple[int, ...]]] = [("dkv", (1, 2)), ("dq", (0,))]
+        if forward:
+            parts = [("out", (0, 1))]
         kernels = []
-        for part, numbers in (("out", (0, 1)),) if forward else (("dkv", (1, 2)), ("dq", (0,))):
-            inner = Attention(part, node.id, b, i, j, e, f, *terms, **node.attrs)  # type: ignore[arg-type]
+        for part, numbers in parts:
+            inner = Attention(part, node.id, b, i, j, e, f, **terms, **node.attrs)
             stores = []
             for value in (Value(node.id, n) for n in numbers):
                 shape, (_, row, *column) = self.graph.type(value).shape, inner.space(value.result)
@@ -344,8 +351,3 @@ class Operand:
 
     def __call__(self, idx: Indices) -> Expr:
         return self.composer.element(self.value, idx)
-
-
-def is_affine(e: Expr) -> bool:
-    """Whether an operand is one load at an affine index, so that a template can read it in place."""
-    return e.op == "load" and all(isinstance(atom, Digit) for atom, _ in e.data[1].terms)

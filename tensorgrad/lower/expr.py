@@ -11,7 +11,8 @@ operand that has the variable n (or m) as `total` of that variable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+import functools
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,6 +157,12 @@ def both(a: Expr, b: Expr) -> Expr:
     if b.op == "const":
         return a if b.data else b
     return expr("and", (a, b), bool_)
+
+
+def guarded(tests: Iterable[Expr], inside: Callable[[], Expr], fill: Expr) -> Expr:
+    """`inside()` where all tests hold, else `fill`; what is known not to hold is not composed."""
+    condition = functools.reduce(both, tests, const(True, bool_))
+    return fill if condition.op == "const" and not condition.data else where(condition, inside(), fill)
 
 
 def below(index: Index, size: int) -> Expr:

@@ -14,7 +14,6 @@ which refuses both ends at once.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -270,7 +269,3 @@ def dynamics(index: Index) -> list[Expr]:
         elif not isinstance(atom, Digit):
             found += dynamics(atom.dividend)
     return found
-
-
-def size_of(shape: Sequence[int]) -> int:
-    return math.prod(shape)

@@ -42,6 +42,9 @@ class Matmul:
         return self.a if axis == self.m else self.b
 
 
+AttentionPart = Literal["out", "dq", "dkv"]
+
+
 @dataclass(frozen=True, slots=True)
 class Attention:
     """One pass over the scores of all queries and keys, block by block.
@@ -61,7 +64,7 @@ class Attention:
         causal: scores of j > i do not count.
     """
 
-    part: Literal["out", "dq", "dkv"]
+    part: AttentionPart
     node: int
     batch: Var
     i: Var

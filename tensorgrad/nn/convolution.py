@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,7 +21,8 @@ from tensorgrad.tensor import Tensor
 
 
 class _Conv(Module):
-    _rank = 0
+    _rank: ClassVar[int]
+    _op: ClassVar[Callable[..., Tensor]]
 
     def __init__(
         self,
@@ -53,6 +55,9 @@ class _Conv(Module):
         if self.bias is not None and fan:
             init.uniform_(self.bias, -1 / math.sqrt(fan), 1 / math.sqrt(fan))
 
+    def forward(self, x: TensorLike) -> Tensor:
+        return self._op(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+
     def extra_repr(self) -> str:
         options = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
         given = [f", {k}={getattr(self, k)}" for k, default in options.items() if getattr(self, k) != default]
@@ -64,9 +69,7 @@ class Conv1d(_Conv):
     """`conv1d` with a weight `[out, in / groups, K]`; arguments as `Conv2d`."""
 
     _rank = 1
-
-    def forward(self, x: TensorLike) -> Tensor:
-        return ops.conv1d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+    _op = staticmethod(ops.conv1d)
 
 
 class Conv2d(_Conv):
@@ -87,9 +90,7 @@ class Conv2d(_Conv):
     """
 
     _rank = 2
-
-    def forward(self, x: TensorLike) -> Tensor:
-        return ops.conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+    _op = staticmethod(ops.conv2d)
 
 
 class _Pool(Module):
@@ -136,10 +137,8 @@ class AvgPool2d(_Pool):
         self.ceil_mode, self.count_include_pad, self.divisor_override = ceil_mode, count_include_pad, divisor_override
 
     def forward(self, x: TensorLike) -> Tensor:
-        return ops.avg_pool2d(
-            x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
-            self.divisor_override,
-        )  # fmt: skip
+        options = self.ceil_mode, self.count_include_pad, self.divisor_override
+        return ops.avg_pool2d(x, self.kernel_size, self.stride, self.padding, *options)
 
 
 class AdaptiveAvgPool2d(Module):

@@ -1,9 +1,9 @@
-"""Scaled dot-product attention, `softmax(q @ k.mT * scale + bias) @ v`, without a matrix of all scores.
+"""Scaled dot-product attention, `softmax(q @ k.mT * scale + bias) @ v`, where it pays without a matrix of all scores.
 
 The primitives take operands by head, `[batch, heads, length, size]`, and give results by position,
 `[batch, length, heads, size]`: heads are usually split from an activation and merged again, and then
-neither is a copy. A GPU's kernels keep one block of scores at a time (`wgsl.attention`); elsewhere, and
-for what they cannot do, attention is the composite of matrix products and a softmax.
+neither is a copy. A GPU's kernels keep one block of scores at a time (`wgsl.attention`); elsewhere, for what they
+cannot do, and where they are slower (`passes.expand`), attention is the composite of matrix products and a softmax.
 
 Source: Dao, Fu, Ermon, Rudra and Ré, FlashAttention (2022), after Milakov and Gimelshein, Online
 normalizer calculation for softmax (2018).
@@ -20,12 +20,12 @@ from tensorgrad.dtypes import bool_, f32
 from tensorgrad.errors import DtypeError, InputError
 from tensorgrad.graph import TensorType
 from tensorgrad.ops import elementwise as ew
+from tensorgrad.ops.composite import finite_max, logsumexp
 from tensorgrad.ops.core import TensorLike, broadcast_to, cast, meet, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.indexing import iota
 from tensorgrad.ops.joining import stack
 from tensorgrad.ops.random import dropout
-from tensorgrad.ops.reduce import max as max_
 from tensorgrad.ops.reduce import require_float
 from tensorgrad.ops.reduce import sum as sum_
 from tensorgrad.ops.views import expand_dims, permute, reshape, swapaxes
@@ -173,13 +173,9 @@ def _all_scores(q: Tensor, k: Tensor, bias: Sequence[Tensor], scale: float, caus
     return scores
 
 
-def _finite_shift(top: Tensor) -> Tensor:
-    return ew.where(ew.equal(top, -math.inf), 0.0, top)
-
-
 def _weights(scores: Tensor) -> Tensor:
     """Softmax over the keys, with zeros for a query that may attend to none."""
-    weights = ew.exp(scores - ew.stop_gradient(_finite_shift(max_(scores, -1, keepdims=True))))
+    weights = ew.exp(scores - finite_max(scores, -1))
     total = sum_(weights, -1, keepdims=True)
     return custom_grad(weights / ew.where(ew.equal(total, 0.0), 1.0, total), _weights_grad, scores)
 
@@ -213,9 +209,7 @@ def expanded(op: str, operands: Sequence[Tensor], scale: float, causal: bool) ->
         return _composite_vjp(g, q, k, v, bias, scale, causal)
     q, k, v, *bias = operands
     scores = _all_scores(q, k, bias, scale, causal)
-    shift = _finite_shift(max_(scores, -1))
-    lse = ew.log(sum_(ew.exp(scores - expand_dims(shift, -1)), -1)) + shift
-    return permute(_weights(scores) @ v, _BY_POSITION), lse
+    return permute(_weights(scores) @ v, _BY_POSITION), logsumexp(scores)
 
 
 # The public function ------------------------------------------------------------------------
@@ -234,7 +228,8 @@ def scaled_dot_product_attention(
     """`softmax(query @ key.mT * scale + mask) @ value`, PyTorch's function of that name.
 
     On a GPU no `[L, S]` matrix is stored, neither here nor in the gradient, where the head sizes E and Ev are
-    multiples of 4 up to 128, all is f32, and there is no dropout.
+    multiples of 4 up to 128, all is f32, there is no dropout, and all these matrices together would take more than
+    128 MiB, or at most 4 (with 16 queries and keys or more). Otherwise matrix products are faster, which store them.
 
     Args:
         query: `[..., L, E]`.

@@ -34,14 +34,12 @@ def batch_norm(
         running_mean, running_var: `[C]`, what evaluation normalizes with. In training they are states (buffers
             of a module, say), which move towards the batch's mean and unbiased variance.
         weight, bias: `[C]`.
-        training: normalize with the mean and the (biased) variance of the batch.
+        training: normalize with the mean and the (biased) variance of the batch; an empty one moves no statistics.
         momentum: how far the running statistics move, from 0 to 1.
         eps: added to the variance.
 
     Raises:
         ShapeError: in training, with one element a channel; in evaluation, without running statistics.
-
-    In training, an empty batch leaves the running statistics as they are.
 
     Source: Ioffe and Szegedy, Batch normalization (2015).
     """

@@ -69,7 +69,7 @@ def _gelu_tanh_grad(g: Tensor, out: Tensor, x: Tensor) -> tuple[Tensor]:
     return (g * (gate + slope),)
 
 
-def _finite_max(x: Tensor, axis: int) -> Tensor:
+def finite_max(x: Tensor, axis: int) -> Tensor:
     """The row's maximum as a shift that changes no result; 0 for a row of -inf."""
     top = ew.stop_gradient(max_(x, axis, keepdims=True))
     return ew.where(ew.equal(top, -math.inf), 0.0, top)
@@ -79,7 +79,7 @@ def logsumexp(x: TensorLike, axis: int = -1, keepdims: bool = False, **kw: Any) 
     """log(sum(exp(x))) along an axis, without overflow; -inf for a row of -inf."""
     x = require_float("logsumexp", tensor(x))
     axis = check_axis("logsumexp", kw.pop("dim", axis), x.ndim)
-    top = _finite_max(x, axis)
+    top = finite_max(x, axis)
     out = ew.log(sum_(ew.exp(x - top), axis, keepdims=True)) + top
     kept = [n for i, n in enumerate(out.shape) if i != axis]
     return out if kw.pop("keepdim", keepdims) else reshape(out, *kept)
@@ -89,7 +89,7 @@ def softmax(x: TensorLike, axis: int = -1, **kw: Any) -> Tensor:
     """exp(x) scaled to sum to 1 along an axis. A row of -inf gives NaN, as in PyTorch."""
     x = require_float("softmax", tensor(x))
     axis = check_axis("softmax", kw.pop("dim", axis), x.ndim)
-    weights = ew.exp(x - _finite_max(x, axis))
+    weights = ew.exp(x - finite_max(x, axis))
     return custom_grad(weights / sum_(weights, axis, keepdims=True), _softmax_grad, x, args=(axis,))
 
 
@@ -102,7 +102,7 @@ def log_softmax(x: TensorLike, axis: int = -1, **kw: Any) -> Tensor:
     x = require_float("log_softmax", tensor(x))
     axis = check_axis("log_softmax", kw.pop("dim", axis), x.ndim)
     # shifting first: x - logsumexp(x) would lose the logarithm beside a large x
-    shifted = x - _finite_max(x, axis)
+    shifted = x - finite_max(x, axis)
     out = shifted - ew.log(sum_(ew.exp(shifted), axis, keepdims=True))
     return custom_grad(out, _log_softmax_grad, x, args=(axis,))
 

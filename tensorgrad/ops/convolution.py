@@ -107,7 +107,7 @@ def _convolution(
     _check(op, rank, x, weight, groups)
     moves = slides(op, weight.shape[2:], stride, dilation, _ends(op, padding, stride, dilation, weight.shape[2:]))
     for axis, (n, s) in enumerate(zip(x.shape[2:], moves, strict=True)):
-        if n + s.low + s.high < s.span:
+        if not s.fits(n):
             fail(
                 f"{op}: the kernel extends over {s.span} places along axis {2 + axis}, more than the input "
                 f"{show_shape(x.shape)} has there with padding ({n} + {s.low} + {s.high})"

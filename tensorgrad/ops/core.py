@@ -11,8 +11,8 @@ from tensorgrad.callsite import call_site
 from tensorgrad.dtypes import BY_NAME, DType, Shape, bool_, f32, from_numpy, i32, promote, promote_scalar
 from tensorgrad.errors import DtypeError, ShapeError
 from tensorgrad.graph import TensorType
-from tensorgrad.lower.expr import Expr, const, load
-from tensorgrad.lower.index import Indices, ravel
+from tensorgrad.lower.expr import Expr, const
+from tensorgrad.lower.index import Indices
 from tensorgrad.primitive import primitive
 from tensorgrad.shape import broadcast_trailing, check_axes, infer_broadcast_to, infer_elementwise_binop
 from tensorgrad.tensor import Tensor
@@ -261,8 +261,3 @@ def sum_to_shape(x: Tensor, shape: Shape) -> Tensor:
     lead = len(x.shape) - len(shape)
     axes = tuple(i for i, n in enumerate(x.shape) if i < lead or (shape[i - lead] == 1 and n != 1))
     return reshape(sum_(x, check_axes("sum", axes, len(x.shape))), shape) if axes else x
-
-
-def load_at(value: Any, idx: Indices, shape: Shape, dtype: DType) -> Expr:
-    """The stored tensor's element at an index."""
-    return load(value, ravel(idx, shape), dtype)

@@ -114,9 +114,15 @@ def adaptive_avg_pool2d(x: TensorLike, output_size: int | Sequence[int | None]) 
 
 
 def _moves(
-    op: str, x: Tensor, size: Numbers, stride: Numbers | None, padding: Numbers, dilation: Numbers, ceil_mode: bool,
+    op: str,
+    x: Tensor,
+    size: Numbers,
+    stride: Numbers | None,
+    padding: Numbers,
+    dilation: Numbers,
+    ceil_mode: bool,
     rank: int,
-) -> Slides:  # fmt: skip
+) -> Slides:
     if ceil_mode:
         fail(f"{op}: ceil_mode=True is not supported; pad the input so that whole windows cover it")
     if x.ndim < rank + 1:
@@ -126,15 +132,21 @@ def _moves(
     for n, s in zip(x.shape[-rank:], found, strict=True):
         if not 0 <= min(s.low, s.high) <= max(s.low, s.high) <= s.size // 2:
             fail(f"{op}: padding must be from 0 to half of the kernel size {s.size}, got {s.low} and {s.high}")
-        if n + s.low + s.high < s.span:
+        if not s.fits(n):
             fail(f"{op}: a kernel over {s.span} places does not fit the last axes of {show_shape(x.shape)}")
     return found
 
 
 def _max_pool(
-    op: str, rank: int, x: TensorLike, size: Numbers, stride: Numbers | None, padding: Numbers, dilation: Numbers,
+    op: str,
+    rank: int,
+    x: TensorLike,
+    size: Numbers,
+    stride: Numbers | None,
+    padding: Numbers,
+    dilation: Numbers,
     ceil_mode: bool,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     x = require_float(op, tensor(x))
     moves = _moves(op, x, size, stride, padding, dilation, ceil_mode, rank)
     return custom_grad(max_(_flat(x, moves), -1), _max_pool_grad, x, args=(moves,))
@@ -156,9 +168,16 @@ def _max_pool_grad(g: Tensor, out: Tensor, x: Tensor, moves: Slides) -> tuple[Te
 
 
 def _avg_pool(
-    op: str, rank: int, x: TensorLike, size: Numbers, stride: Numbers | None, padding: Numbers, ceil_mode: bool,
-    count_include_pad: bool, divisor: int | None,
-) -> Tensor:  # fmt: skip
+    op: str,
+    rank: int,
+    x: TensorLike,
+    size: Numbers,
+    stride: Numbers | None,
+    padding: Numbers,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor: int | None,
+) -> Tensor:
     x = require_float(op, tensor(x))
     if divisor == 0:
         fail(f"{op}: divisor_override must not be 0")

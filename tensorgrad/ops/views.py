@@ -11,7 +11,7 @@ from tensorgrad.callsite import call_site
 from tensorgrad.dtypes import Shape, bool_, i32
 from tensorgrad.errors import DtypeError, ShapeError
 from tensorgrad.graph import TensorType
-from tensorgrad.lower.expr import Expr, below, both, const, where
+from tensorgrad.lower.expr import Expr, below, const, guarded
 from tensorgrad.lower.index import Index, Indices, ravel, unravel
 from tensorgrad.ops.core import Axis, TensorLike, as_shape, broadcast_to, either, tensor
 from tensorgrad.primitive import primitive
@@ -196,21 +196,15 @@ def _pad_grad(g: Tensor, out: Tensor, x: Tensor, config: PadConfig, value: float
 
 
 def _pad_lower(idx: Indices, x: Any, config: PadConfig, value: float) -> Expr:
-    inside: list[Index] = []
-    condition: Expr | None = None
+    inside, tests = list[Index](), list[Expr]()
     for i, n, (low, _, inner) in zip(idx, x.shape, config, strict=True):
         moved = i + -low
-        tests = [below(moved, n + max(n - 1, 0) * inner)]
+        tests.append(below(moved, n + max(n - 1, 0) * inner))
         if inner:
             moved, between = moved.divmod(inner + 1)
             tests.append(below(between, 1))
         inside.append(moved)
-        for test in tests:
-            condition = test if condition is None else both(condition, test)
-    fill = const(value, x.dtype)
-    if condition is None or (condition.op == "const" and not condition.data):
-        return x(tuple(inside)) if condition is None else fill
-    return where(condition, x(tuple(inside)), fill)
+    return guarded(tests, lambda: x(tuple(inside)), const(value, x.dtype))
 
 
 pad_p = primitive(

@@ -17,7 +17,7 @@ import numpy as np
 
 from tensorgrad.dtypes import Shape
 from tensorgrad.graph import TensorType
-from tensorgrad.lower.expr import Expr, below, both, const, expr, reduce, where
+from tensorgrad.lower.expr import Expr, below, const, expr, guarded, reduce
 from tensorgrad.lower.index import Index, Indices, Var, constant, of_var, unravel
 from tensorgrad.ops.core import TensorLike, tensor
 from tensorgrad.ops.reduce import fresh_var
@@ -50,6 +50,10 @@ class Slide(NamedTuple):
     def span(self) -> int:
         """Places that a window extends over."""
         return self.dilation * (self.size - 1) + 1
+
+    def fits(self, length: int) -> bool:
+        """Whether an axis of `length` elements has room for a window."""
+        return length + self.low + self.high >= self.span
 
     def count(self, length: int) -> int:
         """Windows over an axis of `length` elements."""
@@ -100,7 +104,7 @@ def numbers(op: str, name: str, value: Numbers, rank: int) -> tuple[int, ...]:
 def _window_shape(x: TensorType, slides: Slides, value: float) -> TensorType:
     lead, sizes = _cut(x.shape, len(slides))
     for n, s in zip(sizes, slides, strict=True):
-        if n + s.low + s.high < s.span:
+        if not s.fits(n):
             fail(
                 f"window: {s.size} elements {s.dilation} apart extend over {s.span} places, "
                 f"but an axis of {show_shape(x.shape)} has {n} and {s.low} + {s.high} of padding"
@@ -146,12 +150,7 @@ def _window_lower(idx: Indices, x: Any, slides: Slides, value: float) -> Expr:
         place = begin * s.stride + inside * s.dilation + -s.low
         places.append(place)
         tests.append(below(place, n))
-    return _guarded(tests, lambda: x(tuple(places)), const(value, x.dtype))
-
-
-def _guarded(tests: Iterable[Expr], inside: Any, fill: Expr) -> Expr:
-    condition = functools.reduce(both, tests)
-    return fill if condition.op == "const" and not condition.data else where(condition, inside(), fill)
+    return guarded(tests, lambda: x(tuple(places)), const(value, x.dtype))
 
 
 window_p = primitive(
@@ -214,7 +213,7 @@ def _fold_lower(idx: Indices, x: Any, sizes: Shape, slides: Slides) -> Expr:
             begins.append(begin)
             places.append(place)
             tests += conditions
-        return _guarded(tests, lambda: x((*lead, *begins, *places)), const(0, x.dtype))
+        return guarded(tests, lambda: x((*lead, *begins, *places)), const(0, x.dtype))
 
     total = math.prod(covers)
     if total <= UNROLLED:

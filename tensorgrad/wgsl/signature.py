@@ -62,19 +62,23 @@ def signature(kernel: Kernel, place: Callable[[Value], Place]) -> tuple[Hashable
             seen[id(e)] = len(seen)
         return seen[id(root)]
 
-    inner = kernel.matmul
-    head: Hashable = None
-    if inner:
-        head = inner.batch, inner.m, inner.n, inner.k, inner.dtype.name, write(inner.a), write(inner.b)
-    scores = kernel.attention
-    if scores:
-        operands = (scores.q, scores.k, scores.v, scores.bias, scores.g, scores.lse, scores.delta)
-        wrote = tuple(None if e is None else write(e) for e in operands)
-        sizes = scores.batch, scores.i, scores.j, scores.e, scores.f
-        head = scores.part, sizes, scores.scale, scores.causal, wrote, tuple(result_of(s) for s in kernel.stores)
+    head = _head(kernel, write)
     stores = []
     for s in kernel.stores:
         for e in dynamics(s.index):
             write(e)
         stores.append((write(s.expr), number(s.value), write_index(s.index)))
     return (kernel.rows, kernel.cols, head, tuple(stores), tuple(parts)), tuple(buffers)
+
+
+def _head(kernel: Kernel, write: Callable[[Expr], int]) -> Hashable:
+    """What a template of its own goes by."""
+    inner, scores = kernel.matmul, kernel.attention
+    if inner:
+        return inner.batch, inner.m, inner.n, inner.k, inner.dtype.name, write(inner.a), write(inner.b)
+    if scores:
+        operands = (scores.q, scores.k, scores.v, scores.bias, scores.g, scores.lse, scores.delta)
+        wrote = tuple(None if e is None else write(e) for e in operands)
+        sizes = scores.batch, scores.i, scores.j, scores.e, scores.f
+        return scores.part, sizes, scores.scale, scores.causal, wrote, tuple(result_of(s) for s in kernel.stores)
+    return None

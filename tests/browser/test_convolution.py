@@ -1,4 +1,4 @@
-"""Convolutional networks on WebGPU: statistics as PyTorch's, every tile on windows, and learning."""
+"""Convolutional networks on WebGPU: statistics as PyTorch's, a residual block's kernels, and learning."""
 
 from __future__ import annotations
 
@@ -18,6 +18,20 @@ pytestmark = pytest.mark.webgpu
 @pytest.mark.parametrize("case", pytorch()["statistics"], ids=lambda case: case["name"])
 async def test_running_statistics_as_pytorch(case: dict[str, Any]) -> None:
     await statistics_agree(case, "webgpu")
+
+
+async def test_the_padding_of_a_pool_gets_no_gradient() -> None:
+    """What is compared with the padding is infinite, and shader compilers may assume that nothing is."""
+    x = np.random.default_rng(0).normal(size=(2, 3, 9, 9)).astype(np.float32)
+    x[:, :, :5, 4:] = -np.inf
+
+    def loss(x: tg.Tensor) -> tg.Tensor:
+        y = ops.max_pool2d(x, 3, 2, 1)
+        return tg.sum(y * tg.where(tg.isfinite(y), 1.0, 3.0))
+
+    found, wanted = [await tg.grad(loss, device=device)(x) for device in ("webgpu", "numpy")]
+    np.testing.assert_array_equal(found, wanted)
+    assert wanted.sum() == 6 * (21 * 1 + 4 * 3), "of 25 windows of an image, 4 are infinite"
 
 
 class Net(nn.Module):

@@ -41,7 +41,7 @@ async def run(device: Any, e: Expr, var: Var, arrays: list[np.ndarray], dtype: D
         device.write(target, array)
     bound = tuple(Bound(s, s is slices[-1]) for s in slices)
     dispatch = Dispatch("test", shader(e, var, [dtype] * len(arrays)), bound, (-(-var.size // 64), 1))
-    program = await device.compile(Recording("test", 0, (), (dispatch,)))
+    program = await device.compile(Recording("test", (), (dispatch,)))
     (raw,) = await program.run((slices[-1],))
     program.close()
     device.free(buffers)

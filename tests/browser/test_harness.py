@@ -92,22 +92,7 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-def test_outcomes_are_those_of_ordinary_tests(project: pytest.Pytester):
-    project.makeconftest("""
-        import pytest
-
-        @pytest.fixture
-        def broken():
-            raise ValueError("no such thing")
-
-        @pytest.fixture(scope="session", autouse=True)
-        def session():
-            yield
-            print("the session ends")
-    """)
-    project.mkdir("tests")
-    project.path.joinpath("tests", "helping.py").write_text("def three(): return 3\n")
-    project.path.joinpath("tests", "test_all.py").write_text("""
+OUTCOMES = """
 import pytest, sys, warnings
 sys.path.append(__file__.rpartition("/")[0])
 pytestmark = pytest.mark.webgpu
@@ -140,7 +125,25 @@ class TestClass:
 
 @pytest.mark.parametrize("n", range(3))
 def test_numbers(n): assert n < 2
-""")
+"""
+
+
+def test_outcomes_are_those_of_ordinary_tests(project: pytest.Pytester):
+    project.makeconftest("""
+        import pytest
+
+        @pytest.fixture
+        def broken():
+            raise ValueError("no such thing")
+
+        @pytest.fixture(scope="session", autouse=True)
+        def session():
+            yield
+            print("the session ends")
+    """)
+    project.mkdir("tests")
+    project.path.joinpath("tests", "helping.py").write_text("def three(): return 3\n")
+    project.path.joinpath("tests", "test_all.py").write_text(OUTCOMES)
     result = project.runpytest_subprocess("-v", "--durations=3")
     result.assert_outcomes(passed=5, failed=3, errors=1, skipped=1, xfailed=1, warnings=1)
     result.stdout.fnmatch_lines_random(

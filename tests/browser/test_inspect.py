@@ -11,40 +11,18 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
+from inspected import BATCH, MLP, SPECS, loss_fn
 from models import CharGPT, characters, next_token_loss
-from tensorgrad import backend, nn, optim
+from tensorgrad import backend, optim
 from tensorgrad.lower.lowering import Lowered
 from tensorgrad.plan import KernelSpec
 from tensorgrad.wgsl import rows
 
 pytestmark = pytest.mark.webgpu
 
-SPECS = {"x": tg.f32[8, 20], "y": tg.i32[8]}
-BATCH = {
-    "x": np.random.default_rng(0).normal(size=(8, 20)).astype(np.float32),
-    "y": np.random.default_rng(1).integers(0, 10, 8).astype(np.int32),
-}
-
-
-class MLP(nn.Module):
-    """Two layers, with dropout so that random numbers are checked too."""
-
-    def __init__(self) -> None:
-        nn.init.manual_seed(3)
-        self.hidden = nn.Linear(20, 16)
-        self.dropout = nn.Dropout(0.25)
-        self.out = nn.Linear(16, 10)
-
-    def forward(self, x: tg.Tensor) -> tg.Tensor:
-        return self.out(self.dropout(tg.relu(self.hidden(x))))
-
-
-def loss_fn(model: MLP, x: tg.Tensor, y: tg.Tensor) -> tg.Tensor:
-    return tg.cross_entropy(model(x), y)
-
 
 async def compiled() -> tg.Train:
-    return await tg.compile(MLP(), loss_fn, optim.AdamW(1e-2), SPECS, device="webgpu", seed=5)
+    return await tg.compile(MLP(dropout=0.25), loss_fn, optim.AdamW(1e-2), SPECS, device="webgpu", seed=5)
 
 
 def runtime(train: tg.Train) -> tg.Runtime:

@@ -13,25 +13,15 @@ from runtime_browser import Spy, make, new_device, soon
 from runtime_plans import Plan
 from tensorgrad import many, nn, optim
 from tensorgrad.device import batches as batches_module
-from training import Batch, assert_same, batch, start
+from training import assert_same, batch, single, stacked, start
 
 pytestmark = pytest.mark.webgpu
 
 
-def stacked(count: int) -> Batch:
-    """The first batches on a leading axis."""
-    each = [batch(seed) for seed in range(count)]
-    return {name: np.stack([one[name] for one in each]) for name in each[0]}
-
-
-async def single(train: tg.Train, k: int, count: int) -> list[float]:
-    return [(await train.step(batch(i % count))).loss for i in range(k)]
-
-
 async def test_many_steps_are_the_same_as_single_ones_bit_for_bit() -> None:
     one, many_ = await start("webgpu"), await start("webgpu")
-    expected = await single(one, 20, 3)
-    data = await many_.upload(stacked(3))
+    expected = await single(one, stacked(range(3)), 20)
+    data = await many_.upload(stacked(range(3)))
     losses = await many_.run_steps(20, data)
     assert losses.dtype == np.float32
     assert losses.tolist() == expected
@@ -42,9 +32,9 @@ async def test_many_steps_are_the_same_as_single_ones_bit_for_bit() -> None:
 
 async def test_queued_losses_stay_in_order_around_many_steps() -> None:
     one, other = await start("webgpu"), await start("webgpu")
-    expected = await single(one, 4, 4)
+    expected = await single(one, stacked(range(4)), 4)
     await other.submit(batch(0))
-    run = stacked(3)
+    run = stacked(range(3))
     assert (await other.run_steps(2, {name: run[name][1:] for name in run})).tolist() == expected[1:3]
     await other.submit(batch(3))
     assert (await other.losses()).tolist() == [expected[0], expected[3]]
@@ -92,7 +82,7 @@ async def test_values_that_fill_no_whole_words() -> None:
 
 async def test_a_chunk_is_one_call_and_few_submissions(monkeypatch: pytest.MonkeyPatch) -> None:
     train = await start(await new_device())
-    data = await train.upload(stacked(3))
+    data = await train.upload(stacked(range(3)))
     train._chunk = 1_000
     monkeypatch.setattr(many, "CHUNK_SECONDS", 1e3)
     await train.run_steps(64, data)
@@ -110,20 +100,20 @@ async def test_a_chunk_is_one_call_and_few_submissions(monkeypatch: pytest.Monke
 async def test_memory_is_freed() -> None:
     device = await new_device()
     train = await start(device)
-    await train.run_steps(2, stacked(2))
+    await train.run_steps(2, stacked(range(2)))
     held = device.buffer_count
-    await train.run_steps(2, stacked(2))
+    await train.run_steps(2, stacked(range(2)))
     assert device.buffer_count == held
-    data = await train.upload(stacked(2))
+    data = await train.upload(stacked(range(2)))
     assert device.buffer_count == held + 2
     del data
     assert device.buffer_count == held
     with pytest.raises(tg.InputError, match="on another device"):
-        await train.run_steps(1, await (await start("webgpu")).upload(stacked(2)))
+        await train.run_steps(1, await (await start("webgpu")).upload(stacked(range(2))))
 
 
 async def test_a_loss_that_is_not_finite_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    poisoned = stacked(4)
+    poisoned = stacked(range(4))
     poisoned["x"][1, 2] = np.nan
     train, other = await start("webgpu", dropout=0.0), await start("webgpu", dropout=0.0)
     monkeypatch.setattr(many, "GROWTH", 1)  # a chunk is one step: the host knows of each loss in time
@@ -143,7 +133,7 @@ async def test_a_loss_that_is_not_finite_changes_nothing(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("error", [asyncio.CancelledError, KeyboardInterrupt])
 async def test_an_interrupted_run_leaves_whole_steps(error: type[BaseException]) -> None:
     train = await start("webgpu", dropout=0.0)
-    data = await train.upload(stacked(3))
+    data = await train.upload(stacked(range(3)))
     waiting = train.built.executor._program._waiting  # type: ignore[attr-defined]
 
     async def run() -> bool:
@@ -165,14 +155,14 @@ async def test_an_interrupted_run_leaves_whole_steps(error: type[BaseException])
     done = train.state.steps
     assert 9 < done == int(saved["optimizer"]["optim.steps"]) < 100_000
     other = await start("webgpu", dropout=0.0)
-    await other.run_steps(done, stacked(3))
+    await other.run_steps(done, stacked(range(3)))
     assert_same(await other.state_dict(), saved)
     assert (await train.step(batch(0))).loss == (await other.step(batch(0))).loss
 
 
 async def test_a_device_lost_in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     train = await start(await new_device(), snapshot_every=4)
-    task: Any = asyncio.ensure_future(train.run_steps(100_000, stacked(2)))
+    task: Any = asyncio.ensure_future(train.run_steps(100_000, stacked(range(2))))
     while train.snapshot is None:
         await asyncio.sleep(0)
     train.state.backend.device.js_device.destroy()  # type: ignore[attr-defined]
@@ -180,7 +170,7 @@ async def test_a_device_lost_in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
         await soon(task)
     await train.restore()
     assert train.state.steps >= 4
-    assert np.isfinite(await train.run_steps(3, stacked(2))).all()
+    assert np.isfinite(await train.run_steps(3, stacked(range(2)))).all()
 
 
 async def test_predictions_see_a_run_between_chunks() -> None:
@@ -188,7 +178,7 @@ async def test_predictions_see_a_run_between_chunks() -> None:
     predict = await train.attach(lambda model, x: model(x), {"x": tg.f32[8, 5]})
     x = batch(0)["x"]
     first = await predict(x=x)
-    task = asyncio.ensure_future(train.run_steps(3_000, stacked(2)))
+    task = asyncio.ensure_future(train.run_steps(3_000, stacked(range(2))))
     while not train.state.steps:
         await asyncio.sleep(0)
     assert not np.array_equal(await predict(x=x), first)

@@ -48,7 +48,7 @@ async def verify(kernels: Iterable[tuple[Case, Tile | None]]) -> list[str]:
         bound = tuple(Bound(s, write) for s, (_, write) in zip(slices, source.bindings, strict=True))
         dispatches.append(Dispatch(f"{source.name}: {case.name}", source.wgsl, bound, spec.workgroups))
         written += [(case, source, key, s) for s, (key, write) in zip(slices, source.bindings, strict=True) if write]
-    program = await device.compile(Recording("matmul", 0, (), tuple(dispatches)))
+    program = await device.compile(Recording("matmul", (), tuple(dispatches)))
     results = await program.run(tuple(s for *_, s in written))
     for (case, source, key, _), data in zip(written, results, strict=True):
         want = case.expected()[key]

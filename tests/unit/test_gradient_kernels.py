@@ -9,7 +9,7 @@ import pytest
 
 import tensorgrad as tg
 from programs import assert_close, for_many_cores, lowered, on_interpret, on_numpy, program
-from steps import compiled
+from steps import compiled, on_gpu
 from tensorgrad import nn, ops, optim
 from tensorgrad.autodiff import append_grad
 from tensorgrad.backend import Interpret, Numpy
@@ -78,12 +78,6 @@ class Deep(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.last(tg.tanh(self.first(x))) * self.scale
-
-
-def on_gpu(backend: Any) -> Any:
-    """The backend, which compiles as for a GPU."""
-    backend.limits = Limits()
-    return backend
 
 
 def train_step(device: Any, optimizer: Any, keep_grads: bool = False) -> tuple[Any, list[float], dict[str, Any]]:

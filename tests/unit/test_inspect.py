@@ -230,7 +230,7 @@ def test_a_profile_without_inputs_takes_the_last_ones() -> None:
     train = compiled("numpy")
     asyncio.run(train.run_steps(2, {name: np.asarray(array)[None] for name, array in BATCH.items()}))
     for again in (train.profile, train.check):
-        with pytest.raises(tg.InputError, match=r"no `step` or `submit` yet .* `run_steps` stay on the device"):
+        with pytest.raises(tg.InputError, match=r"no `step` or `submit` yet .*`run_steps` has its on the device"):
             asyncio.run(again())
     asyncio.run(train.step(**BATCH))
     asyncio.run(train.profile())

@@ -10,18 +10,7 @@ import pytest
 
 import tensorgrad as tg
 from tensorgrad import nn, optim
-from training import Batch, assert_same, batch, start
-
-
-def stacked(seeds: range) -> Batch:
-    """The batches of these seeds on a leading axis."""
-    each = [batch(seed) for seed in seeds]
-    return {name: np.stack([one[name] for one in each]) for name in each[0]}
-
-
-async def single(train: tg.Train, data: Batch, k: int) -> list[float]:
-    count = len(data["x"])
-    return [(await train.step({name: data[name][i % count] for name in data})).loss for i in range(k)]
+from training import assert_same, batch, single, stacked, start
 
 
 @pytest.mark.parametrize("device", ["numpy", "interpret"])

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
+from steps import on_gpu
 from tensorgrad import nn, ops, optim
 from tensorgrad.backend import Interpret, Numpy
-from tensorgrad.device.base import Limits
 from tensorgrad.optim import optimizer as arenas
 from tensorgrad.tensor import Tensor
 from tensorgrad.wgsl.generate import generate
@@ -180,12 +180,6 @@ def trained(seed: int, backend: Any) -> tuple[Any, list[float], dict[str, np.nda
         return train, [r.loss for r in results], (await train.state_dict())["model"], found
 
     return tg.sync(steps())
-
-
-def on_gpu(backend: Any, **limits: Any) -> Any:
-    """The backend, which compiles as for a GPU."""
-    backend.limits = Limits(**limits)
-    return backend
 
 
 @pytest.mark.parametrize("seed", range(20))
