@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +25,7 @@ from tensorgrad.state import State
 from tensorgrad.step import step_recipe
 from tensorgrad.structure import Structure
 from tensorgrad.tensor import Tensor
+from tensorgrad.tuning import seconds_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ async def compile(
     state: State | None = None,
     device: Any = None,
     seed: int | None = None,
+    tune: bool | float = False,
     keep_grads: bool = False,
     snapshot_every: int | None = None,
     nonfinite: Literal["skip", "raise"] = "skip",
@@ -63,6 +65,8 @@ async def compile(
         state: another training's `state` (its device and seed too), to train the same module with a second loss.
         device: `"webgpu"`, `"numpy"`, `"interpret"`, a GPUDevice; None takes WebGPU where there is an adapter.
         seed: of dropout and other random numbers; None draws one (`train.state.seed` tells it).
+        tune: seconds to measure how the expensive kernels are best written for this GPU (True is 10); what
+            `train.tuning` tells is kept in the plan cache. Results differ by rounding. It warns where it cannot.
         keep_grads: let `train.gradients()` read the last step's gradients.
         snapshot_every: keep a copy of everything on the host each so many steps, from which
             `train.restore()` goes on after the device was lost.
@@ -102,7 +106,7 @@ async def compile(
     state = await _open_state(model, state, device, seed)
     state.check_inputs(structure.leaves)
     with state.entering(optimizer):
-        recipe = step_recipe(model, loss_fn, optimizer, structure, state, keep_grads)
+        recipe = replace(step_recipe(model, loss_fn, optimizer, structure, state, keep_grads), tune=seconds_of(tune))
         train = Train(state, optimizer, structure, recipe, keep_grads, snapshot_every, nonfinite)
         async with state.turns:
             await train.build()
@@ -244,7 +248,7 @@ class Train(ManySteps, Inspected):
         self._since += 1
 
     async def profile(self, *args: Any, **kwargs: Any) -> Profile:
-        """Runs one training step, which counts as any other, with each kernel timed.
+        """Runs one training step, which counts as any other, with each kernel timed, beside the device's peaks.
 
         Args:
             args, kwargs: the inputs, as for `step`; by default those of the last step.
@@ -259,7 +263,7 @@ class Train(ManySteps, Inspected):
                 times = await self.built.executor.profile(inputs)
             self._made(inputs, True)
             await self.state.recount()
-        return self._profile(times)
+        return self._profile(times, await self.state.backend.peaks())
 
     async def check(self, *args: Any, **kwargs: Any) -> CheckReport:
         """Replays one step under the oracles; parameters, optimizer state and step count stay as they are.
