@@ -34,8 +34,8 @@ CLEAR = 0.97
 WORTH = 0.002
 """Kernels that take less than this part of all kernels' time are left as they are."""
 
-AHEAD = 8
-"""Kernels whose variants compile at the same time."""
+AHEAD = 4
+"""Kernels whose variants compile at the same time; where the GPU is a CPU, one."""
 
 NOTHING: Mapping[str, Choice] = {}
 
@@ -96,7 +96,7 @@ async def tune(
             costs = {key: counts[key] * ns for key, ns in zip(todo, times, strict=True)}
             least = WORTH * (sum(costs.values()) + sum(c.repeats * c.before for c in choices))
             order = [key for key in sorted(costs, key=lambda key: -costs[key]) if costs[key] >= least]
-            chooser = _Chooser(writer, timer, clock, begun + budget)
+            chooser = _Chooser(writer, timer, 1 if limits.software else AHEAD, clock, begun + budget)
             found = await chooser.run([(key, todo[key][0]) for key in order])
             choices += [choice._replace(repeats=counts[choice.key]) for choice in found]
             left = len(order) - chooser.done
@@ -111,8 +111,8 @@ class _Chooser:
         done: kernels that were measured.
     """
 
-    def __init__(self, writer: Writer, timer: Timers, clock: Callable[[], float], end: float) -> None:
-        self._writer, self._timer, self._clock, self._end = writer, timer, clock, end
+    def __init__(self, writer: Writer, timer: Timers, ahead: int, clock: Callable[[], float], end: float) -> None:
+        self._writer, self._timer, self._ahead, self._clock, self._end = writer, timer, ahead, clock, end
         self.done = 0
 
     async def run(self, kernels: Sequence[tuple[str, Kernel]]) -> list[Choice]:
@@ -121,7 +121,7 @@ class _Chooser:
         coming = deque(kernels)
         while coming and self._clock() < self._end:
             for key, specs, timing in await self._compile(coming):
-                if self._clock() < self._end:
+                if self._clock() < self._end or not self.done:
                     found += _choice(key, specs, await timing.measure())
                     self.done += 1
                 else:
@@ -136,8 +136,8 @@ class _Chooser:
             key, kernel = coming.popleft()
             specs = self._writer.alternatives(kernel)
             begun.append((key, specs, asyncio.ensure_future(self._timer.prepare([*specs.values()]))))
-            if len(begun) >= AHEAD:
-                await asyncio.wait([begun[-AHEAD][-1]])
+            if len(begun) >= self._ahead:
+                await asyncio.wait([begun[-self._ahead][-1]])
         return [(key, specs, await task) for key, specs, task in begun]
 
 

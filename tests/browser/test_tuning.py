@@ -74,7 +74,7 @@ async def test_a_tuned_step_trains_the_same_and_is_tuned_once(monkeypatch: pytes
     report = tuned.tuning
     assert report is not None
     assert report.choices
-    assert report.seconds < 10  # what was begun is finished
+    assert report.seconds < 20  # what was begun is finished, however busy the machine is
     assert len(watch.kernels) > len(report.choices)
     assert report.after <= report.before
     assert all(0 < c.after <= c.before for c in report.choices)

@@ -164,6 +164,7 @@ def test_the_budget_ends_the_measurements() -> None:
     assert (result.budget, result.seconds) == (2.5, 3.0)
     assert fake.closed == result.left  # those that were compiled ahead are given up
     assert [tuned(low, Fake(by_size), budget=1.0).left, tuned(low, Fake(by_size)).left] == [kinds, 0]
+    assert tuned(low, Fake(by_size), budget=1.0001).left == kinds - 1
 
 
 def test_known_choices_are_taken_over() -> None:
