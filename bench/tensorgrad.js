@@ -1,24 +1,16 @@
 // tensorgrad from Python in Pyodide, on the workloads of common.js. ?device=webgpu&dtype=f16
-import { auto, measure, ADAM, GPT, SGDM, STAGES } from '/common.js';
-const query = new URLSearchParams(globalThis.location?.search);
+import { auto, measure, ADAM, GPT, SGDM, STAGES } from './common.js';
+import { post, query, start } from './python.js';
 const device = query.get('device') ?? 'webgpu';
 const dtype = query.get('dtype') ?? 'f32';  // f16 is mixed precision; the operands of the matmul chains are f16 then
 const group = Number(query.get('group') ?? 0);  // most submissions that share a promise, 1 is none; 0 is our default
 
 async function make(work) {
   const started = performance.now();
-  const { loadPyodide } = await import('/pyodide/pyodide.mjs');
-  const python = await loadPyodide({ indexURL: '/pyodide/' });
-  await python.loadPackage('numpy');
-  python.unpackArchive(await (await fetch('/tensorgrad.zip')).arrayBuffer(), 'zip', { extractDir: '/lib/bench' });
+  const python = await start();
   const ready = performance.now();
-  python.globals.set('WORK', work);
-  python.globals.set('OPTIONS', { gpt: { ...GPT }, stages: STAGES, device, dtype, adam: ADAM, sgd: SGDM, group });
-  const session = await python.runPythonAsync(`
-import sys
-sys.path.insert(0, "/lib/bench")
-import workloads
-await workloads.session(WORK, OPTIONS)`);
+  const options = { gpt: { ...GPT }, stages: STAGES, device, dtype, adam: ADAM, sgd: SGDM, group };
+  const session = await python.pyimport('workloads').session(work, options);
   return {
     initMs: ready - started,
     note: session.note,
@@ -36,12 +28,12 @@ async function run(work, options) {
   const result = await measure(async (w) => (session = await make(w)), work, options);
   if (query.has('profile') && session.profile) {
     const times = JSON.parse(await session.profile());
-    await fetch('/r', { method: 'POST', body: JSON.stringify([`profile ${work}`, times]) });
+    await post(`profile ${work}`, times);
   }
   if (query.has('many') && session.many) {
     let ms;
     for (let i = 0; i < 3; i++) ms = await session.many(Number(query.get('many')));
-    await fetch('/r', { method: 'POST', body: JSON.stringify([`many ${work}`, ms]) });
+    await post(`many ${work}`, ms);
   }
   return result;
 }

@@ -158,14 +158,10 @@ class Session:
         asyncio.Task(run(), loop=asyncio.get_running_loop(), eager_start=True)
 
 
-async def session(work: Any, options: Any) -> Session:
-    """Compiles the workload and gives what JavaScript calls."""
-    options = options.to_py()
-    if str(work.kind) == "matmul":
-        return await _chain(work, options["device"], _dtype(options))
+async def training(work: Any, options: dict[str, Any], **compiled: Any) -> tuple[tg.Train, list[dict[str, np.ndarray]]]:
+    """The workload's training step, and its batches; `compiled` is for `tg.compile`."""
     model, loss_fn, specs, _ = problem(work, options)
-    arrays = {name: _array(work.params, name) for name in _keys(work.params)}
-    load(model, arrays)
+    load(model, {name: _array(work.params, name) for name in _keys(work.params)})
     a, s = options["adam"], options["sgd"]
     optimizer = (
         optim.SGD(s["lr"], momentum=s["momentum"])
@@ -179,8 +175,16 @@ async def session(work: Any, options: Any) -> Session:
         }
         for b in work.batches
     ]
+    return await tg.compile(model, loss_fn, optimizer, specs, device=options["device"], **compiled), batches
+
+
+async def session(work: Any, options: Any) -> Session:
+    """Compiles the workload and gives what JavaScript calls."""
+    options = options.to_py()
+    if str(work.kind) == "matmul":
+        return await _chain(work, options["device"], _dtype(options))
     start = time.perf_counter()
-    train = await tg.compile(model, loss_fn, optimizer, specs, device=options["device"], dtype=_dtype(options))
+    train, batches = await training(work, options, dtype=_dtype(options))
     if options.get("group"):
         train.built.executor._program._js.largestGroup = options["group"]
     note = {
@@ -203,7 +207,7 @@ async def session(work: Any, options: Any) -> Session:
         await train.run_steps(count, data)
         return (time.perf_counter() - start) / count * 1e3
 
-    data = await train.upload({name: np.stack([batch[name] for batch in batches]) for name in specs})
+    data = await train.upload({name: np.stack([batch[name] for batch in batches]) for name in batches[0]})
 
     async def profile() -> str:
         inputs = train.inputs.flatten((batches[0],), {})

@@ -15,14 +15,17 @@ import numpy as np
 from tensorgrad import cache
 from tensorgrad.callsite import call_site
 from tensorgrad.compiled import Built, Compiled, Made
-from tensorgrad.debug import debug, report, stage
+from tensorgrad.debug import debug, note, report, stage
 from tensorgrad.device.base import Executor, Limits
 from tensorgrad.device.convert import from_bytes, to_bytes
+from tensorgrad.device.peaks import Peaks, measure_peaks
 from tensorgrad.dtypes import f16
-from tensorgrad.errors import InputError, NoDeviceError, UnsupportedError
+from tensorgrad.errors import InputError, NoDeviceError, OutOfMemoryError, UnsupportedError
 from tensorgrad.graph import Graph
-from tensorgrad.lower.lowering import lower
-from tensorgrad.program import Program, Recipe, interface_of
+from tensorgrad.lower.lowering import Lowered, lower
+from tensorgrad.plan import KernelSpec
+from tensorgrad.program import Program, Recipe, Tuning, interface_of
+from tensorgrad.tuning import choices_of, tune, untuned
 from tensorgrad.wgsl.generate import generate
 
 
@@ -49,6 +52,10 @@ class Backend(Protocol):
         """Overwrites parameters and states of a store with arrays of their exact shapes and dtypes."""
         ...
 
+    async def peaks(self) -> Peaks | None:
+        """The fastest that it copies and multiplies, or None where nobody can tell; measured once."""
+        ...
+
     async def compile(self, recipe: Recipe) -> Compiled:
         """A recipe compiled for the device; nothing is put there yet."""
         ...
@@ -71,6 +78,7 @@ class WebGPU:
     def __init__(self, device: Any) -> None:
         self.device = device
         self.limits: Limits = device.limits
+        self._peaks: Peaks | None = None
 
     def store(self) -> Any:
         from tensorgrad.device.store import Store
@@ -91,12 +99,26 @@ class WebGPU:
             held = store.tensors[name]
             self.device.write(held.range, to_bytes(array, held.dtype, held.range.nbytes))
 
+    async def peaks(self) -> Peaks | None:
+        if self._peaks is None:
+            try:
+                self._peaks = await measure_peaks(self.device)
+            except (OutOfMemoryError, UnsupportedError) as error:
+                note(f"the device's peaks are not known: {error}")
+        return self._peaks
+
     async def compile(self, recipe: Recipe) -> Compiled:
         with stage("cache"):
             key, program = await cache.find(recipe, self.name, self.limits)
-        return Compiled(lambda: self._make(recipe), program, key)
+        made = None
+        if program is None:
+            made = self._make(recipe)
+            if recipe.tune:
+                with stage("tune"):
+                    made = await self._tuned(made, recipe.tune)
+        return Compiled(lambda tuning: self._make(recipe, tuning), program, key, made)
 
-    def _make(self, recipe: Recipe) -> Made:
+    def _make(self, recipe: Recipe, tuning: Tuning | None = None) -> Made:
         graph = recipe.graph(self.limits)
         _check_half(graph, self.limits)
         outputs = recipe.outputs(graph)
@@ -104,8 +126,30 @@ class WebGPU:
             limits = self.limits
             lowered = lower(graph, outputs, max_buffers=limits.storage_buffers, totals=not limits.software)
         with stage("wgsl"):
-            kernels = tuple(generate(lowered, self.limits))
-        return Made(graph, outputs, lowered, Program(interface_of(graph, outputs), lowered.memory.plan, kernels))
+            program = Program(interface_of(graph, outputs), lowered.memory.plan, self._kernels(lowered, tuning), tuning)
+        return Made(graph, outputs, lowered, program)
+
+    def _kernels(self, lowered: Lowered, tuning: Tuning | None) -> tuple[KernelSpec, ...]:
+        return tuple(generate(lowered, self.limits, choices_of(tuning)))
+
+    async def _tuned(self, made: Made, seconds: float) -> Made:
+        """The program with the variants that are the fastest on this device."""
+        from tensorgrad.device.timer import Timer
+
+        assert made.lowered is not None
+        assert made.program is not None
+        lowered, plan = made.lowered, made.program.plan
+        if "timestamp-query" not in self.limits.features:
+            untuned("the device has no timestamp queries (the WebGPU feature 'timestamp-query')")
+            return made
+        known = await cache.find_choices(self.limits)
+        try:
+            tuning = await tune(lowered, self.limits, lambda specs: Timer(self.device, plan, specs), seconds, known)
+        except OutOfMemoryError as error:
+            untuned(str(error))
+            return made
+        await cache.save_choices(self.limits, {**known, **{choice.key: choice for choice in tuning.choices}})
+        return replace(made, program=replace(made.program, kernels=self._kernels(lowered, tuning), tuning=tuning))
 
     async def build(self, compiled: Compiled, store: Any, values: Mapping[str, np.ndarray]) -> Built:
         from tensorgrad.runtime import create_runtime
@@ -147,8 +191,13 @@ class Numpy:
     def write(self, store: Any, arrays: Mapping[str, np.ndarray]) -> None:
         store.update({name: array.copy() for name, array in arrays.items()})
 
+    async def peaks(self) -> Peaks | None:
+        return None
+
     async def compile(self, recipe: Recipe) -> Compiled:
-        return Compiled(lambda: self._make(recipe))
+        if recipe.tune:
+            untuned(f"the {self.name} device runs no kernels")
+        return Compiled(lambda _: self._make(recipe))
 
     def _make(self, recipe: Recipe) -> Made:
         graph = recipe.graph(self.limits)

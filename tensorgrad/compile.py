@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +26,7 @@ from tensorgrad.state import Spans, State
 from tensorgrad.step import FINITE, StepResult, step_recipe
 from tensorgrad.structure import Structure
 from tensorgrad.tensor import Tensor
+from tensorgrad.tuning import seconds_of
 
 
 async def compile(
@@ -37,6 +39,7 @@ async def compile(
     device: Any = None,
     seed: int | None = None,
     dtype: DType = f32,
+    tune: bool | float = False,
     keep_grads: bool = False,
     snapshot_every: int | None = None,
     nonfinite: Literal["skip", "raise"] = "skip",
@@ -56,6 +59,8 @@ async def compile(
             torch.amp.GradScaler: by 65536 at first, half as much after a step in which a gradient is not finite
             (which changes nothing), twice as much after 2000 good ones; the state dict has it as `optim.scale`.
             A GPU needs the feature `shader-f16`.
+        tune: seconds to measure how the expensive kernels are best written for this GPU (True is 10); what
+            `train.tuning` tells is kept in the plan cache. Results differ by rounding. It warns where it cannot.
         keep_grads: let `train.gradients()` read the last step's gradients.
         snapshot_every: keep a copy of everything on the host each so many steps, from which
             `train.restore()` goes on after the device was lost.
@@ -98,7 +103,12 @@ async def compile(
     state = await _open_state(model, state, device, seed)
     state.check_inputs(structure.leaves)
     with state.entering(optimizer):
-        recipe = step_recipe(model, loss_fn, optimizer, structure, state, keep_grads, dtype is f16)
+        made = step_recipe(model, loss_fn, optimizer, structure, state, keep_grads, dtype is f16)
+        seconds = seconds_of(tune)
+
+        def recipe(spans: Spans) -> Recipe:
+            return replace(made(spans), tune=seconds)
+
         train = Train(state, optimizer, structure, recipe, keep_grads, snapshot_every, nonfinite)
         async with state.turns:
             train.use(await train.build())
@@ -256,7 +266,7 @@ class Train(ManySteps, Inspected):
         self._since += 1
 
     async def profile(self, *args: Any, **kwargs: Any) -> Profile:
-        """Runs one training step, which counts as any other, with each kernel timed.
+        """Runs one training step, which counts as any other, with each kernel timed, beside the device's peaks.
 
         Args:
             args, kwargs: the inputs, as for `step`; by default those of the last `step` or `submit`.
@@ -271,7 +281,7 @@ class Train(ManySteps, Inspected):
                 times = await self.built.executor.profile(inputs)
             self._made(inputs, True)
             await self.state.recount()
-        return self._profile(times)
+        return self._profile(times, await self.state.backend.peaks())
 
     async def check(self, *args: Any, **kwargs: Any) -> CheckReport:
         """Replays one step under the oracles; parameters, optimizer state and step count stay as they are.

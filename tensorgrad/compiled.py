@@ -15,7 +15,7 @@ from tensorgrad.errors import TensorgradError
 from tensorgrad.graph import Graph, Value
 from tensorgrad.lower.lowering import Lowered
 from tensorgrad.plan import KernelSpec
-from tensorgrad.program import Interface, Program, interface_of
+from tensorgrad.program import Interface, Program, Tuning, interface_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,10 @@ class Compiled:
     """A recipe compiled for a device.
 
     Args:
-        make: compiles it.
-        program: what the cache holds for it; None: it is made now.
+        make: compiles it, with the choices of a tuning.
+        program: what the cache holds for it; None: it is made now, if `made` is not given.
         key: its place in the cache, if it has one.
+        made: what the compiler made of it.
 
     Attributes:
         interface: names, types and places.
@@ -49,12 +50,18 @@ class Compiled:
         cached: whether it came from the cache.
     """
 
-    def __init__(self, make: Callable[[], Made], program: Program | None = None, key: str | None = None) -> None:
+    def __init__(
+        self,
+        make: Callable[[Tuning | None], Made],
+        program: Program | None = None,
+        key: str | None = None,
+        made: Made | None = None,
+    ) -> None:
         self.key, self.cached = key, program is not None
         self._make = make
-        self._made: Made | None = None
+        self._made = made
         if program is None:
-            self._made = make()
+            self._made = made or make(None)
             program = self._made.program
         self.program = program
         self.interface: Interface = program.interface if program else interface_of(self.made.graph, self.made.outputs)
@@ -67,7 +74,7 @@ class Compiled:
             TensorgradError: that is not what the cache holds.
         """
         if self._made is None:
-            made = self._make()
+            made = self._make(self.program.tuning if self.program else None)
             if made.program is None or self.program is None or encode(made.program) != encode(self.program):
                 raise TensorgradError(
                     "the program that came from the cache is not what the compiler makes; `await tg.cache.clear()` "

@@ -61,13 +61,51 @@ class Interface:
     outputs: tuple[str, ...]
 
 
+class Choice(NamedTuple):
+    """What tuning chose for the kernels of one text.
+
+    Attributes:
+        key: of the default text, see `wgsl.generate.key_of`.
+        variant: the name of the one that runs.
+        kernel: what the default is called.
+        repeats: how many kernels of the program have this text.
+        before, after: nanoseconds of one of them, as the default and as it runs.
+        tried: variants that were measured.
+    """
+
+    key: str
+    variant: str
+    kernel: str
+    repeats: int
+    before: float
+    after: float
+    tried: int
+
+
+class Tuning(NamedTuple):
+    """How a program was tuned.
+
+    Attributes:
+        choices: for each text that was measured, most expensive first.
+        budget: seconds that were allowed.
+        seconds: seconds that it took.
+        left: texts for which no time was left.
+    """
+
+    choices: tuple[Choice, ...]
+    budget: float
+    seconds: float
+    left: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A compiled program: its interface, its buffers, and the kernels of a step in order."""
+    """A compiled program: its interface, its buffers, the kernels of a step in order, and how they were tuned."""
 
     interface: Interface
     plan: BufferPlan
     kernels: tuple[KernelSpec, ...]
+    tuning: Tuning | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +118,7 @@ class Recipe:
         traced: graphs that decide, with `names`, what `finish` gives; None where something else does too.
         site: the user's line that asked for the program.
         options: numbers that decide with the traced graphs.
+        tune: seconds in which variants of the kernels may be measured; 0: they are not.
     """
 
     finish: Callable[[Limits], Graph]
@@ -87,6 +126,7 @@ class Recipe:
     traced: tuple[Graph, ...] | None = None
     site: CallSite | None = None
     options: tuple[int, ...] = ()
+    tune: float = 0.0
 
     def graph(self, limits: Limits) -> Graph:
         """The optimized graph. It may be asked for long after the user's call, to whose line it still belongs."""

@@ -1,6 +1,6 @@
 """Writes a folder of attention kernels and the page that times them on a GPU.
 
-    python bench/attention/make.py FOLDER
+    PYTHONPATH=.:bench:tests python bench/attention/make.py FOLDER
 
 Serve the folder and open `attention.html`: it runs every tile of every kernel (`out`, `dq`, `dkv`) on every shape,
 compares each result with a plain kernel's and posts [key, value] pairs to `/r`, the last one `DONE`. `?only=TEXT`
@@ -10,27 +10,21 @@ takes the shapes and kernels whose name has the text in it: `small` for an adapt
 
 from __future__ import annotations
 
-import argparse
-import json
-import shutil
-import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[1] / "tests")]
+from kernels import LARGE, parser, variant, write
 
-from attention_cases import Sizes, lower  # noqa: E402  # found through the line above
-from tensorgrad.device.base import Limits  # noqa: E402
-from tensorgrad.graph import Value  # noqa: E402
-from tensorgrad.inspect.work import flops  # noqa: E402
-from tensorgrad.lower.kernel import Kernel  # noqa: E402
-from tensorgrad.lower.lowering import Lowered  # noqa: E402
-from tensorgrad.wgsl import attention  # noqa: E402
-from tensorgrad.wgsl.attention_tiles import TILES, choose, fits  # noqa: E402
-from tensorgrad.wgsl.matmul_tiles import Tile  # noqa: E402
-
-LARGE = Limits(invocations=1024, workgroup_storage=49_152)
+from attention_cases import Sizes, lower
+from tensorgrad.graph import Value
+from tensorgrad.inspect.work import flops
+from tensorgrad.lower.kernel import Kernel
+from tensorgrad.lower.lowering import Lowered
+from tensorgrad.wgsl import attention
+from tensorgrad.wgsl.attention_tiles import TILES, choose, fits
+from tensorgrad.wgsl.matmul_tiles import Tile
 
 SHAPES = {
     "baby": (Sizes(32, 6, 256, 256, 64, 64), True),
@@ -77,7 +71,7 @@ def name(low: Lowered, kernel: Kernel, value: Value) -> str:
     return _LEAVES[node.attrs["name"]] if node.op == "leaf" else "delta"
 
 
-def variants(low: Lowered, kernel: Kernel, tiles: tuple[Tile, ...]) -> Iterator[dict[str, object]]:
+def variants(low: Lowered, kernel: Kernel, tiles: tuple[Tile, ...]) -> Iterator[dict[str, Any]]:
     """The kernel with each tile that fits."""
     inner = kernel.attention
     assert inner
@@ -87,22 +81,13 @@ def variants(low: Lowered, kernel: Kernel, tiles: tuple[Tile, ...]) -> Iterator[
         if not fits(tile, inner, LARGE) or (tile.m > 2 * rows and tile != chosen):
             continue
         source = attention.generate(kernel, LARGE, tile=tile)
-        count = -(-source.threads // source.workgroup_size)
-        yield {
-            "label": f"{tile} {tile.tm}x{tile.tn}",
-            "wgsl": source.wgsl,
-            "groups": [min(count, 65_535), -(-count // 65_535)],
-            "bindings": [name(low, kernel, key) for key, _ in source.bindings],
-            "writes": [name(low, kernel, key) for key, write in source.bindings if write],
-            "chosen": tile == chosen,
-        }
+        called = partial(name, low, kernel)
+        writes = [called(key) for key, is_written in source.bindings if is_written]
+        yield {**variant(tile, source, called, tile == chosen), "writes": writes}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
+    folder = parser(__doc__).parse_args().folder
     jobs = []
     for shape, (s, causal) in SHAPES.items():
         low, _ = lower(s, "split", causal=causal)
@@ -120,10 +105,7 @@ def main() -> None:
                         "variants": list(variants(low, kernel, tiles)),
                     }
                 )
-    (options.folder / "attention.json").write_text(json.dumps(jobs))
-    for page in (HERE / "attention.html", HERE.parent / "timing.js"):
-        shutil.copy(page, options.folder)
-    print(f"{sum(len(j['variants']) for j in jobs)} kernels on {len(jobs)} jobs in {options.folder}")
+    write(folder, Path(__file__).with_name("attention.html"), jobs)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Writes a folder of matmul kernels and the page that times them on a GPU.
 
-    python bench/matmul/make.py FOLDER [--quick]
+    PYTHONPATH=.:bench:tests python bench/matmul/make.py FOLDER [--quick]
 
 Serve the folder and open `matmul.html`: it runs every variant on every shape, compares each result with
 a plain kernel's and posts [key, value] pairs to `/r`, the last one `DONE`. `table.py` reads what was posted.
@@ -8,24 +8,20 @@ a plain kernel's and posts [key, value] pairs to `/r`, the last one `DONE`. `tab
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import shutil
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[1] / "tests")]
+from kernels import LARGE, parser, variant, write
 
-import matmul_cases as cases  # noqa: E402  # found through the line above
-from tensorgrad.device.base import Limits  # noqa: E402
-from tensorgrad.wgsl import matmul  # noqa: E402
-from tensorgrad.wgsl.matmul_tiles import MATRICES, TILES, Tile, choose  # noqa: E402
+import matmul_cases as cases
+from tensorgrad.device.base import Limits
+from tensorgrad.wgsl import matmul
+from tensorgrad.wgsl.matmul_tiles import MATRICES, TILES, Tile, choose
 
-LARGE = Limits(invocations=1024, workgroup_storage=49_152)
+NAMES = {cases.A: "a", cases.B: "b", cases.OUT: "out"}
 
 SHAPES: dict[str, tuple[tuple[int, int, int, int], tuple[str, ...]]] = {
     "1024": ((1, 1024, 1024, 1024), ("nn", "nt", "tn", "tt")),
@@ -82,23 +78,23 @@ CPU = (
 )
 
 
-def half_variants(case: cases.Case) -> Iterator[dict[str, object]]:
+def half_variants(case: cases.Case) -> Iterator[dict[str, Any]]:
     """What is compared where operands are f16: the tiles for matrices, and the best without."""
     chosen, without = (choose(case.inner, replace(LARGE, matrices=on), half=True) for on in (True, False))
     for tile in dict.fromkeys([chosen, *(t for t in (*MATRICES, *HALF) if _fair(case, t)), without]):
         source = matmul.generate(case.kernel, replace(LARGE, matrices=True), tile=tile)
-        yield _variant(str(tile), source, tile == chosen)
+        yield variant(tile, source, NAMES.__getitem__, tile == chosen)
 
 
-def cpu_variants(case: cases.Case) -> Iterator[dict[str, object]]:
+def cpu_variants(case: cases.Case) -> Iterator[dict[str, Any]]:
     """What is compared where the adapter is a CPU."""
     chosen = choose(case.inner, replace(Limits(), software=True))
     for tile in dict.fromkeys([chosen, *(t for t in CPU if _fair(case, t))]):
         source = matmul.generate(case.kernel, Limits(), tile=tile)
-        yield _variant(f"{tile} {tile.m}x{tile.n}", source, tile == chosen)
+        yield variant(tile, source, NAMES.__getitem__, tile == chosen, f"{tile} {tile.m}x{tile.n}")
 
 
-def variants(name: str, case: cases.Case, quick: bool) -> Iterator[dict[str, object]]:
+def variants(name: str, case: cases.Case, quick: bool) -> Iterator[dict[str, Any]]:
     """Each kernel that is timed on a shape."""
     inner = case.inner
     chosen = choose(inner, LARGE)
@@ -106,7 +102,7 @@ def variants(name: str, case: cases.Case, quick: bool) -> Iterator[dict[str, obj
     more = [] if quick or name in ("4096", "odd") else [t for t in EXTRA if _fair(case, t)]
     for tile in dict.fromkeys([chosen, *few, *more]):
         source = matmul.generate(case.kernel, LARGE, tile=tile)
-        yield _variant(str(tile) + f" {tile.tm}x{tile.tn}", source, tile == chosen)
+        yield variant(tile, source, NAMES.__getitem__, tile == chosen)
 
 
 def _fair(case: cases.Case, tile: Tile) -> bool:
@@ -119,28 +115,13 @@ def _fair(case: cases.Case, tile: Tile) -> bool:
     return covered <= max(1.5 * area, 2048) and least <= blocks <= 2304
 
 
-def _variant(label: str, source: matmul.Source, chosen: bool) -> dict[str, object]:
-    count = -(-source.threads // source.workgroup_size)
-    names = {cases.A: "a", cases.B: "b", cases.OUT: "out"}
-    return {
-        "label": label,
-        "name": source.name,
-        "wgsl": source.wgsl,
-        "groups": [min(count, 65_535), -(-count // 65_535)],
-        "bindings": [names[key] for key, _ in source.bindings],
-        "chosen": chosen,
-    }
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--quick", action="store_true", help="only the tiles that the library chooses from")
-    parser.add_argument("--cpu", action="store_true", help="small shapes and kernels for an adapter that is a CPU")
-    parser.add_argument("--half", action="store_true", help="operands of f16, on subgroup matrices and without")
-    parser.add_argument("--only", help="only shapes whose name has this in it")
-    options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
+    arguments = parser(__doc__)
+    arguments.add_argument("--quick", action="store_true", help="only the tiles that the library chooses from")
+    arguments.add_argument("--cpu", action="store_true", help="small shapes and kernels for an adapter that is a CPU")
+    arguments.add_argument("--half", action="store_true", help="operands of f16, on subgroup matrices and without")
+    arguments.add_argument("--only", help="only shapes whose name has this in it")
+    options = arguments.parse_args()
     jobs = []
     for name, (sizes, layouts) in SHAPES.items():
         if options.only and options.only not in name:
@@ -163,10 +144,7 @@ def main() -> None:
                     "variants": list(found),
                 }
             )
-    (options.folder / "matmul.json").write_text(json.dumps(jobs))
-    for page in (HERE / "matmul.html", HERE.parent / "timing.js"):
-        shutil.copy(page, options.folder)
-    print(f"{sum(len(j['variants']) for j in jobs)} kernels on {len(jobs)} shapes in {options.folder}")
+    write(options.folder, Path(__file__).with_name("matmul.html"), jobs)
 
 
 if __name__ == "__main__":

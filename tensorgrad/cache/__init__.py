@@ -14,19 +14,19 @@ import asyncio
 import hashlib
 import os
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol, TypeVar
 
 from tensorgrad.cache import indexeddb
-from tensorgrad.cache.key import Unkeyed, digest
-from tensorgrad.cache.text import decode, encode
+from tensorgrad.cache.key import Unkeyed, choices_key, digest
+from tensorgrad.cache.text import decode, decode_choices, encode, encode_choices
 from tensorgrad.debug import note
 from tensorgrad.device.base import Limits
-from tensorgrad.program import Program, Recipe
+from tensorgrad.program import Choice, Program, Recipe
 
 T = TypeVar("T")
 
-__all__ = ["VARIABLE", "clear", "enable", "find", "save"]
+__all__ = ["VARIABLE", "clear", "enable", "find", "find_choices", "save", "save_choices"]
 
 VARIABLE = "TENSORGRAD_CACHE"
 """The environment's first setting: `0` switches the cache off."""
@@ -89,13 +89,29 @@ async def find(recipe: Recipe, device: str, limits: Limits) -> tuple[str | None,
     except Unkeyed as why:
         note(f"this program is not cached: {why}")
         return None, None
-    return key, await _try("read", _load(key))
+    program = await _try("read", _load(key, decode))
+    if program and program.tuning and program.tuning.left and program.tuning.budget < recipe.tune:
+        program = None  # there is time to measure what was left
+    return key, program
 
 
 async def save(key: str | None, program: Program) -> None:
     """Puts a program in its place."""
     if key is not None and not _hangs:
-        await _try("write", _save(key, program))
+        await _try("write", _save(key, encode(program)))
+
+
+async def find_choices(limits: Limits) -> dict[str, Choice]:
+    """What tuning has chosen on an adapter, by the kernel's key."""
+    if not _enabled or _hangs or not await _try("open", _open()):
+        return {}
+    return await _try("read", _load(choices_key(limits), decode_choices)) or {}
+
+
+async def save_choices(limits: Limits, choices: Mapping[str, Choice]) -> None:
+    """Keeps what tuning has chosen on an adapter, in place of what was kept before."""
+    if _enabled and not _hangs and await _try("open", _open()):
+        await _try("write", _save(choices_key(limits), encode_choices(choices)))
 
 
 async def _try(what: str, work: Awaitable[T]) -> T | None:
@@ -122,7 +138,7 @@ async def _clear() -> None:
         await storage.clear()
 
 
-async def _load(key: str) -> Program | None:
+async def _load(key: str, decode: Callable[[str], T]) -> T | None:
     storage = await _open()
     text = await storage.get(key, time.time()) if storage else None
     if text is None:
@@ -137,9 +153,8 @@ async def _load(key: str) -> Program | None:
         return None
 
 
-async def _save(key: str, program: Program) -> None:
+async def _save(key: str, body: str) -> None:
     storage = await _open()
-    body = encode(program)
     if storage is None or len(body) > MOST_BYTES:
         return
     await storage.put(key, f"{_mark(body)}\n{body}", time.time())

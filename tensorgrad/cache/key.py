@@ -1,7 +1,8 @@
 """The key of a program in the cache: a digest of all that decides what the compiler makes.
 
 That is the traced graphs (constants' bytes included, the user's lines left out), the names of
-the outputs, the kind of device and its limits, and the compiler itself, by its sources.
+the outputs, the kind of device and its limits, and the compiler itself, by its sources. A tuned
+program belongs to one adapter besides.
 """
 
 from __future__ import annotations
@@ -35,17 +36,31 @@ def digest(recipe: Recipe, device: str, limits: Limits) -> str:
     """
     if recipe.traced is None:
         raise Unkeyed("its update cannot be traced by itself")
-    allowed = [(part.name, getattr(limits, part.name)) for part in fields(limits) if part.name != "adapter"]
-    allowed = [(name, sorted(value) if isinstance(value, frozenset) else value) for name, value in allowed]
     content = (
         compiler(),
         device,
-        allowed,
+        _allowed(limits),
         recipe.names,
         tuple(recipe.options),
+        ("tuned", limits.adapter) if recipe.tune else None,
         [_graph(graph) for graph in recipe.traced],
     )
     return hashlib.sha256(repr(content).encode()).hexdigest()
+
+
+def choices_key(limits: Limits) -> str:
+    """The key of what tuning has chosen on an adapter.
+
+    Raises:
+        Unkeyed: the library's sources are not there to be read.
+    """
+    return "choices " + hashlib.sha256(repr((compiler(), limits.adapter, _allowed(limits))).encode()).hexdigest()
+
+
+def _allowed(limits: Limits) -> list[tuple[str, Any]]:
+    """What decides about kernels: all but the adapter's name."""
+    found = [(part.name, getattr(limits, part.name)) for part in fields(limits) if part.name != "adapter"]
+    return [(name, sorted(value) if isinstance(value, frozenset) else value) for name, value in found]
 
 
 @functools.cache

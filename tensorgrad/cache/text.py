@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from tensorgrad.dtypes import BY_NAME, DType
 from tensorgrad.graph import TensorType
 from tensorgrad.plan import Binding, BufferPlan, BufferSpec, KernelSpec, Writeback
-from tensorgrad.program import Held, Interface, Part, Program
+from tensorgrad.program import Choice, Held, Interface, Part, Program, Tuning
 
 _TABLES = ("arenas", "inputs", "params", "states", "grads", "outputs")
 """The mappings of a `BufferPlan`, all from names to whole numbers."""
@@ -37,8 +38,9 @@ def encode(program: Program) -> str:
         "packs": {name: [list(part) for part in parts] for name, parts in interface.packs.items()},
         "slots": interface.slots,
         "gives": interface.outputs,
+        "tuning": None if program.tuning is None else list(program.tuning),
     }
-    return json.dumps(content, allow_nan=False, separators=(",", ":"))
+    return _text(content)
 
 
 def decode(text: str) -> Program:
@@ -69,7 +71,29 @@ def decode(text: str) -> Program:
         tuple(content["gives"]),
     )
     tables = {name: content["tables"][name] for name in _TABLES}
-    return Program(interface, BufferPlan(buffers, writebacks=writebacks, **tables), kernels)
+    tuning = content["tuning"]
+    if tuning is not None:
+        choices, *rest = tuning
+        tuning = Tuning(tuple(Choice(*choice) for choice in choices), *rest)
+    return Program(interface, BufferPlan(buffers, writebacks=writebacks, **tables), kernels, tuning)
+
+
+def encode_choices(choices: Mapping[str, Choice]) -> str:
+    """Choices of tuning, by key, as text."""
+    return _text(choices)
+
+
+def decode_choices(text: str) -> dict[str, Choice]:
+    """The choices of a text.
+
+    Raises:
+        ValueError, TypeError, LookupError: it is the text of none.
+    """
+    return {key: Choice(*choice) for key, choice in json.loads(text).items()}
+
+
+def _text(content: Any) -> str:
+    return json.dumps(content, allow_nan=False, separators=(",", ":"))
 
 
 def _bindings(kernel: KernelSpec) -> list[tuple[int, bool]]:

@@ -164,8 +164,12 @@ class Program(Protocol):
         """Each unread loss's 4 bytes (uint32), oldest first; reading them forgets them."""
         ...
 
-    async def profile(self) -> list[float]:
-        """Run one step with every dispatch timed: nanoseconds on the device, in order."""
+    async def profile(self, times: Sequence[int] = ()) -> list[float]:
+        """Run one step with every dispatch timed: nanoseconds on the device, in order.
+
+        Args:
+            times: how often each dispatch is made, one time after the other; once by default.
+        """
         ...
 
     def close(self) -> None:

@@ -76,8 +76,8 @@ class Program {
     });
   }
 
-  /** Encodes dispatches `from` up to `to` as one compute pass. */
-  pass(encoder, from, to, descriptor) {
+  /** Encodes dispatches `from` up to `to`, each so many times, as one compute pass. */
+  pass(encoder, from, to, descriptor, times = 1) {
     const pass = encoder.beginComputePass(descriptor);
     let label = null, pipeline = null;
     for (let i = from; i < to; i++) {
@@ -88,7 +88,7 @@ class Program {
       }
       if (step.pipeline !== pipeline) pass.setPipeline(pipeline = step.pipeline);
       pass.setBindGroup(0, step.group);
-      pass.dispatchWorkgroups(step.x, step.y);
+      for (let n = 0; n < times; n++) pass.dispatchWorkgroups(step.x, step.y);
     }
     if (label !== null) pass.popDebugGroup();
     pass.end();
@@ -264,11 +264,12 @@ class Program {
     return Uint32Array.from(kept, number => ring[number % RING]).buffer;
   }
 
-  /** One step with a pass and two timestamps a dispatch: nanoseconds of each, in order. */
-  async profile() {
+  /** One step with a pass and two timestamps a dispatch: nanoseconds of each, in order. `times` is how often each
+   *  dispatch is made in its pass; by default once. */
+  async profile(times = []) {
     const { engine, list } = this, { device } = engine, half = MAX_QUERIES / 2, sets = [];
     const size = Math.max(list.length * 16, 16);  // two 64-bit times each; only the last set is not whole
-    const times = engine.create('tensorgrad timestamps', size, BUFFER.queryResolve | BUFFER.copySrc);
+    const ticks = engine.create('tensorgrad timestamps', size, BUFFER.queryResolve | BUFFER.copySrc);
     try {
       const encoder = device.createCommandEncoder({ label: this.label });
       this.upload();
@@ -276,19 +277,19 @@ class Program {
         if (i % half === 0) sets.push(device.createQuerySet({ type: 'timestamp', count: MAX_QUERIES }));
         const querySet = sets.at(-1), at = (i % half) * 2;
         this.pass(encoder, i, i + 1, { timestampWrites: {
-          querySet, beginningOfPassWriteIndex: at, endOfPassWriteIndex: at + 1 } });
+          querySet, beginningOfPassWriteIndex: at, endOfPassWriteIndex: at + 1 } }, times[i]);
       }
       sets.forEach((set, i) => encoder.resolveQuerySet(
-        set, 0, Math.min(list.length - i * half, half) * 2, engine.buffers.get(times), i * MAX_QUERIES * 8));
+        set, 0, Math.min(list.length - i * half, half) * 2, engine.buffers.get(ticks), i * MAX_QUERIES * 8));
       for (const [source, target] of this.spec.copies) engine.copy(encoder, source, ...target);
       this.keepLoss(encoder);
       device.queue.submit([encoder.finish()]);
       this.countStep();
-      const at = new BigInt64Array(await engine.read(JSON.stringify([[times, 0, size]])));
+      const at = new BigInt64Array(await engine.read(JSON.stringify([[ticks, 0, size]])));
       return Float64Array.from(list, (_, i) => Math.max(0, Number(at[2 * i + 1] - at[2 * i]))).buffer;
     } finally {
       for (const set of sets) set.destroy();
-      engine.free([times]);
+      engine.free([ticks]);
     }
   }
 

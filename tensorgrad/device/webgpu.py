@@ -248,15 +248,15 @@ class WebGPUProgram:
         await self._answer(self._js.losses)
         return _take(self._js.takeLosses()).view(np.uint32)
 
-    async def profile(self) -> list[float]:
-        """Run one step with every dispatch timed: nanoseconds."""
+    async def profile(self, times: Sequence[int] = ()) -> list[float]:
+        """Run one step with every dispatch timed; see `base.Program.profile`."""
         self._device.raise_lost()
         if "timestamp-query" not in self._device.limits.features:
             raise UnsupportedError(
                 "this device has no timestamp queries (the WebGPU feature 'timestamp-query'), so kernels "
                 "cannot be timed on the GPU; Chromium has them with --enable-unsafe-webgpu on most adapters"
             )
-        data = await self._device._settle(self._js.profile())
+        data = await self._device._settle(self._js.profile(_array(times)))
         return _take(data).view(np.float64).tolist()
 
     def close(self) -> None:

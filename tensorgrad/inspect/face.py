@@ -7,11 +7,13 @@ from typing import Any
 
 from tensorgrad.compiled import Built
 from tensorgrad.device.base import KernelTime
+from tensorgrad.device.peaks import Peaks
 from tensorgrad.inspect.check import CheckReport, check
 from tensorgrad.inspect.kernels import Kernels
 from tensorgrad.inspect.memory import MemoryReport
 from tensorgrad.inspect.profile import Profile, kernel_profile, node_profile
 from tensorgrad.inspect.program import Shown, shown
+from tensorgrad.inspect.tuning import TuningReport
 
 
 class Inspected:
@@ -43,11 +45,17 @@ class Inspected:
         """The program's memory on the device: by kind, arenas, and the pool of temporaries."""
         return MemoryReport(self._shown())
 
-    def _profile(self, times: Sequence[KernelTime]) -> Profile:
+    @property
+    def tuning(self) -> TuningReport | None:
+        """What `tune=True` has chosen; None where nothing was tuned."""
+        program = self._inspected().compiled.program
+        return None if program is None or program.tuning is None else TuningReport(program.tuning)
+
+    def _profile(self, times: Sequence[KernelTime], peaks: Peaks | None) -> Profile:
         built = self._inspected()
         if built.lowered is None:
             return node_profile(built.graph, times)
-        return kernel_profile(self._shown(), times, on_gpu=bool(built.kernels))
+        return kernel_profile(self._shown(), times, on_gpu=bool(built.kernels), peaks=peaks)
 
     async def _check(self, inputs: Mapping[str, Any]) -> CheckReport:
         return await check(self._inspected(), self._shown(), inputs)

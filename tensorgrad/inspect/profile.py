@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tensorgrad.device.base import KernelTime
+from tensorgrad.device.peaks import Peaks
 from tensorgrad.graph import Graph, Node
 from tensorgrad.inspect.graphs import show_call, show_site
 from tensorgrad.inspect.kernels import Kernels
@@ -25,6 +26,9 @@ class Timed:
         gbps: 10**9 bytes a second that it moved, from the estimate of `train.kernels`.
         gflops: 10**9 arithmetic operations a second; None for a node.
         source: the user's line.
+        of_peak: how near it is to the device's roofline, as a part of 1; None where the peaks are unknown. What
+            stays in the device's caches may be faster than its memory, and so above 1.
+        bound: `memory` or `compute`, which of the peaks it is nearer to.
     """
 
     index: int
@@ -34,6 +38,8 @@ class Timed:
     gbps: float
     gflops: float | None
     source: str
+    of_peak: float | None = None
+    bound: str = ""
 
 
 class Profile:
@@ -44,14 +50,20 @@ class Profile:
         nanoseconds: all of it together; what lies between kernels is not in it.
         what: `kernel` or `node`.
         note: how it was measured.
+        peaks: of the device, as it was measured when the first profile was made; None without a GPU.
     """
 
-    def __init__(self, rows: Sequence[Timed], what: str, note: str) -> None:
+    def __init__(self, rows: Sequence[Timed], what: str, note: str, peaks: Peaks | None = None) -> None:
         self.rows = tuple(sorted(rows, key=lambda row: -row.nanoseconds))
         self.nanoseconds = sum(row.nanoseconds for row in rows)
-        self.what, self.note = what, note
+        self.what, self.note, self.peaks = what, note, peaks
 
-    _HEADER = (">#", "", ">time", ">share", ">GB/s", ">GFLOP/s", "source")
+    _HEADER = (">#", "", ">time", ">share", ">GB/s", ">GFLOP/s", ">of peak", "source")
+
+    def against(self, gbps: float, gflops: float) -> Profile:
+        """The same times against other peaks, those of a data sheet for example; see `Peaks`."""
+        peaks = Peaks(gbps, gflops)
+        return Profile([_against(row, peaks) for row in self.rows], self.what, self.note, peaks)
 
     def top(self, count: int | None = 20) -> str:
         """A table of the longest; None is all of them."""
@@ -69,13 +81,15 @@ class Profile:
                 f"{row.share:.1%}",
                 f"{row.gbps:.3g}",
                 "" if row.gflops is None else f"{row.gflops:.3g}",
+                "" if row.of_peak is None else f"{row.of_peak:.0%} {row.bound}",
                 row.source,
             )
             for row in self.rows[:count]
         ]
 
     def _total(self) -> str:
-        return f"{show_time(self.nanoseconds)} in {counted(len(self.rows), self.what)}, {self.note}"
+        peaks = f"; peaks {self.peaks}" if self.peaks else ""
+        return f"{show_time(self.nanoseconds)} in {counted(len(self.rows), self.what)}, {self.note}{peaks}"
 
     def __str__(self) -> str:
         return self.top()
@@ -87,7 +101,16 @@ class Profile:
         return html_table(self._HEADER, self._cells(20), self._total())
 
 
-def kernel_profile(shown: Shown, times: Sequence[KernelTime], on_gpu: bool = True) -> Profile:
+def _against(row: Timed, peaks: Peaks | None) -> Timed:
+    if peaks is None or row.gflops is None:
+        return row
+    of_peak, bound = peaks.share(row.gbps, row.gflops)
+    return replace(row, of_peak=of_peak, bound=bound)
+
+
+def kernel_profile(
+    shown: Shown, times: Sequence[KernelTime], on_gpu: bool = True, peaks: Peaks | None = None
+) -> Profile:
     """The report on timed kernels; where there is no GPU, every one of them was evaluated."""
     views = [k for k, spec in zip(Kernels(shown), shown.specs, strict=True) if spec.runs or not on_gpu]
     total = sum(t.nanoseconds for t in times) or 1.0
@@ -99,7 +122,7 @@ def kernel_profile(shown: Shown, times: Sequence[KernelTime], on_gpu: bool = Tru
         share = time.nanoseconds / total
         rows.append(Timed(view.index, view.name, time.nanoseconds, share, view.nbytes / ns, view.flops / ns, source))
     note = "timed one by one on the GPU" if on_gpu else "by the clock of this computer: formulas, on no GPU"
-    return Profile(rows, "kernel", note)
+    return Profile([_against(row, peaks) for row in rows], "kernel", note, peaks)
 
 
 def node_profile(graph: Graph, times: Sequence[KernelTime]) -> Profile:

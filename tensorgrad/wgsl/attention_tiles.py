@@ -84,6 +84,11 @@ def fits(tile: Tile, inner: Attention, limits: Limits, padded: bool = False) -> 
     )
 
 
+def candidates(inner: Attention, limits: Limits) -> list[Tile]:
+    """The tiles that a device can run."""
+    return [t for t in TILES if fits(t, inner, limits)]
+
+
 def choose(inner: Attention, limits: Limits) -> Tile:
     """The tile for an attention's sizes on a device.
 
@@ -91,7 +96,7 @@ def choose(inner: Attention, limits: Limits) -> Tile:
     most cores without a block wastes those, and numbers that do not fit into registers cost more than either.
     """
     rows = (inner.j if inner.part == "dkv" else inner.i).size
-    fitting = [t for t in TILES if fits(t, inner, limits)]
+    fitting = candidates(inner, limits)
     assert fitting, f"no tile for heads of {inner.e.size} and {inner.f.size}"
     fitting = [t for t in fitting if registers(t, inner) <= REGISTERS] or fitting
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import hashlib
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
 from tensorgrad.device.base import Limits
@@ -12,46 +13,88 @@ from tensorgrad.lower.kernel import Kernel
 from tensorgrad.lower.lowering import Lowered
 from tensorgrad.plan import Binding, KernelSpec
 from tensorgrad.wgsl import attention, matmul
+from tensorgrad.wgsl.matmul_tiles import Tile
 from tensorgrad.wgsl.module import Buffers
-from tensorgrad.wgsl.rows import map_kernel, row_kernel
+from tensorgrad.wgsl.rows import MAP, Shape, map_kernel, row_kernel
 from tensorgrad.wgsl.signature import signature
+from tensorgrad.wgsl.variants import Variant, variants
+
+Choices = Mapping[str, str]
+"""Key of a kernel (see `key_of`) -> the `repr` of the variant that it is written with."""
+
+NONE: Choices = {}
 
 
-def generate(lowered: Lowered, limits: Limits) -> list[KernelSpec]:
-    """The WGSL of all kernels, in the order in which they run."""
-    written: dict[Hashable, KernelSpec] = {}
-    return [_spec(lowered, kernel, limits, written) for kernel in lowered.kernels]
-
-
-def _spec(lowered: Lowered, kernel: Kernel, limits: Limits, written: dict[Hashable, KernelSpec]) -> KernelSpec:
-    """A kernel's spec.
+def generate(lowered: Lowered, limits: Limits, choices: Choices = NONE) -> list[KernelSpec]:
+    """The WGSL of all kernels, in the order in which they run.
 
     Args:
-        written: what was written so far; the bindings' buffers are numbers of the kernel's signature.
+        choices: variants in place of the templates' own choices; what is not among a kernel's variants is passed over.
     """
-    name = label(lowered, kernel)
-    index = max(kernel.nodes, default=-1)
-    where = lowered.memory.where
-    if kernel.matmul or kernel.attention:
-        source = (matmul if kernel.matmul else attention).generate(kernel, limits)
-        bindings = tuple(Binding(where[value], write) for value, write in source.bindings)
-        return KernelSpec(
-            f"{source.name} {name}".rstrip(), index, source.wgsl, bindings, source.threads, source.workgroup_size
-        )
-    key, ids = signature(kernel, where.__getitem__)
-    spec = written.get(key)
-    if spec is None:
-        spec = written[key] = _write(lowered, kernel, limits, {buffer: i for i, buffer in enumerate(ids)})
-    bindings = tuple(Binding(ids[b.buffer], b.write) for b in spec.bindings)
-    return replace(spec, name=f"{kernel.kind} {name}", op_index=index, bindings=bindings)
+    writer = Writer(lowered, limits)
+    return [writer.spec(kernel, choices) for kernel in lowered.kernels]
 
 
-def _write(lowered: Lowered, kernel: Kernel, limits: Limits, numbers: dict[int, int]) -> KernelSpec:
-    """The text of a map or row kernel."""
-    buffers = _buffers(lowered, kernel)
-    wgsl, threads, size = row_kernel(kernel, buffers, limits) if kernel.kind == "row" else map_kernel(kernel, buffers)
-    bindings = tuple(Binding(numbers[b], b in buffers.written) for b in buffers.ids)
-    return KernelSpec("", -1, wgsl, bindings, threads, size)
+def key_of(spec: KernelSpec) -> str:
+    """What tells a kernel's text from others: of equal texts, one is measured for all."""
+    return hashlib.sha256(spec.wgsl.encode()).hexdigest()[:24]
+
+
+class Writer:
+    """Writes the kernels of a lowered graph for a device, each text once."""
+
+    def __init__(self, lowered: Lowered, limits: Limits) -> None:
+        self.lowered, self.limits = lowered, limits
+        self._written: dict[Hashable, KernelSpec] = {}
+        """What was written so far; the bindings' buffers are numbers of the kernel's signature."""
+
+    def spec(self, kernel: Kernel, choices: Choices = NONE) -> KernelSpec:
+        """A kernel as chosen."""
+        spec = self.write(kernel)
+        name = choices.get(key_of(spec)) if choices else None
+        chosen = next((v for v in variants(kernel, self.limits) if repr(v) == name), None) if name else None
+        return self.write(kernel, chosen) if chosen else spec
+
+    def alternatives(self, kernel: Kernel) -> dict[str, KernelSpec]:
+        """All variants of different text by name, the template's own choice first."""
+        found: dict[str, tuple[str, KernelSpec]] = {}
+        for i, variant in enumerate(variants(kernel, self.limits)):
+            spec = self.write(kernel, variant if i else None)
+            found.setdefault(spec.wgsl, (repr(variant), spec))
+        return dict(found.values())
+
+    def write(self, kernel: Kernel, variant: Variant | None = None) -> KernelSpec:
+        """A kernel's spec; by default as its template chooses."""
+        name = label(self.lowered, kernel)
+        index = max(kernel.nodes, default=-1)
+        where = self.lowered.memory.where
+        if kernel.matmul or kernel.attention:
+            assert not isinstance(variant, Shape)
+            template = matmul if kernel.matmul else attention
+            source = template.generate(kernel, self.limits, tile=variant)
+            bindings = tuple(Binding(where[value], write) for value, write in source.bindings)
+            return KernelSpec(
+                f"{source.name} {name}".rstrip(), index, source.wgsl, bindings, source.threads, source.workgroup_size
+            )
+        assert not isinstance(variant, Tile)
+        key, ids = signature(kernel, where.__getitem__)
+        spec = self._written.get((key, variant))
+        if spec is None:
+            spec = self._written[key, variant] = self._write(
+                kernel, variant, {buffer: i for i, buffer in enumerate(ids)}
+            )
+        bindings = tuple(Binding(ids[b.buffer], b.write) for b in spec.bindings)
+        return replace(spec, name=f"{kernel.kind} {name}", op_index=index, bindings=bindings)
+
+    def _write(self, kernel: Kernel, shape: Shape | None, numbers: dict[int, int]) -> KernelSpec:
+        """The text of a map or row kernel."""
+        buffers = _buffers(self.lowered, kernel)
+        if kernel.kind == "row":
+            wgsl, threads, size = row_kernel(kernel, buffers, self.limits, shape)
+        else:
+            wgsl, threads, size = map_kernel(kernel, buffers, shape or MAP)
+        bindings = tuple(Binding(numbers[b], b in buffers.written) for b in buffers.ids)
+        return KernelSpec("", -1, wgsl, bindings, threads, size)
 
 
 def _buffers(lowered: Lowered, kernel: Kernel) -> Buffers:

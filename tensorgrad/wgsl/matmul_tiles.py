@@ -83,6 +83,20 @@ def choose(inner: Matmul, limits: Limits, half: bool = False) -> Tile:
     )
 
 
+def candidates(inner: Matmul, limits: Limits, half: bool) -> list[Tile]:
+    """Tiles that may be the fastest: on a GPU those not far from it by the estimate. `half` as in `choose`."""
+    if limits.software:
+        work = (Tile(tm, 4 * tn, 0, tm, tn) for _, (tm, tn) in _CPU_BLOCKS)
+        return [tile for tile in work if tile.tm <= inner.m.size and tile.tn <= inner.n.size]
+    sizes = (inner.batch.size, inner.m.size, inner.n.size, inner.k.size)
+    times = {t: _time(*sizes, t) for t in _fitting(limits, half)}
+    return [t for t, time in times.items() if time <= FAR * min(times.values())]
+
+
+FAR = 2.0
+"""How many times as long as the best a tile may take by the estimate, and still be worth a measurement."""
+
+
 def estimate(batch: int, m: int, n: int, k: int, limits: Limits, half: bool = False) -> float:
     """Nanoseconds that a matmul of these sizes takes with its best tile, on a large GPU."""
     return min(_time(batch, m, n, k, t) for t in _fitting(limits, half))

@@ -37,8 +37,8 @@ def corrupted(monkeypatch: pytest.MonkeyPatch, index: int, change: Corrupt) -> N
     """Makes the code generator give kernel `index` another source."""
     generate = backend.generate
 
-    def broken(lowered: Lowered, limits: object) -> list[KernelSpec]:
-        specs = generate(lowered, limits)  # type: ignore[arg-type]  # passed on as it came
+    def broken(*args: Any) -> list[KernelSpec]:
+        specs = generate(*args)
         text = change(specs[index])
         assert text != specs[index].wgsl, "the test's change changes nothing"
         specs[index] = replace(specs[index], wgsl=text)
@@ -197,6 +197,14 @@ async def test_a_profile_times_every_kernel() -> None:
     assert longest.gbps == pytest.approx(kernel.nbytes / longest.nanoseconds)
     assert longest.gflops == pytest.approx(kernel.flops / longest.nanoseconds)
     assert kernel.name in str(profile)
+    # the device's peaks were measured, and what stays in its caches may be above them
+    peaks = profile.peaks
+    assert peaks is not None
+    assert 0 < peaks.gbps < 20_000
+    assert 0 < peaks.gflops < 1_000_000
+    assert longest.of_peak == max(longest.gbps / peaks.gbps, (longest.gflops or 0) / peaks.gflops)
+    assert f"{longest.of_peak:.0%} {longest.bound}" in str(profile)
+    assert (await train.profile()).peaks is peaks
 
 
 async def test_a_profile_without_timestamps_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

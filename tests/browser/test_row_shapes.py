@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import tensorgrad as tg
 from tensorgrad.backend import open_backend
-from tensorgrad.wgsl import rows
-from tensorgrad.wgsl.rows import Shape
+from tensorgrad.wgsl import generate, rows
+from tensorgrad.wgsl.rows import MAP, Shape
 
 pytestmark = pytest.mark.webgpu(timeout=300)
 
@@ -58,3 +60,18 @@ async def test_row_kernels_agree_however_rows_are_shared(
     for name, array in want.items():
         # sums of up to 1,000 terms in another order
         np.testing.assert_allclose(got[name], array, rtol=2e-5, atol=2e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("size", [1, 255, 1000, 4097])
+@pytest.mark.parametrize(
+    "shape", [replace(MAP, rows=64), replace(MAP, unroll=4), replace(MAP, rows=64, unroll=2)], ids=str
+)
+async def test_maps_agree_however_many_elements_an_invocation_has(
+    shape: Shape, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert shape != MAP
+    monkeypatch.setattr(generate, "MAP", shape)
+    x = np.random.default_rng(0).normal(size=size).astype(np.float32)
+    got = await tg.jit(lambda x: {"y": x * 2 + 1, "z": (x > 0) & (x < 1)}, device="webgpu")(x)
+    np.testing.assert_array_equal(got["y"], x * 2 + 1)
+    np.testing.assert_array_equal(got["z"], (x > 0) & (x < 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from inspected import BATCH, compiled, lowered, weights
 from models import CharGPT, next_token_loss
 from tensorgrad import optim
 from tensorgrad.graph import Graph
-from tensorgrad.inspect import KernelView, show_site, work
+from tensorgrad.inspect import KernelView, Profile, Timed, show_site, work
 from tensorgrad.inspect.tables import show_bytes, show_time, table
 from tensorgrad.lower.lowering import lower
 from tensorgrad.passes import optimize
@@ -235,6 +236,21 @@ def test_a_profile_without_inputs_takes_the_last_ones() -> None:
     asyncio.run(train.step(**BATCH))
     asyncio.run(train.profile())
     assert train.state.calls == 4
+
+
+def test_a_profile_tells_how_near_a_kernel_is_to_the_devices_peaks() -> None:
+    rows = [Timed(0, "matmul", 1e6, 0.5, 100.0, 8_000.0, ""), Timed(1, "map", 1e6, 0.5, 1_500.0, 10.0, "")]
+    plain = Profile(rows, "kernel", "timed")
+    assert "%" in str(plain)
+    assert "memory" not in str(plain)
+    profile = plain.against(gbps=2_000, gflops=10_000)
+    assert [(row.of_peak, row.bound) for row in profile.rows] == [(0.8, "compute"), (0.75, "memory")]
+    assert "peaks 2,000 GB/s, 10,000 GFLOP/s" in str(profile)
+    assert "80% compute" in str(profile)
+    assert "75% memory" in profile._repr_html_()
+    # a node of a graph that NumPy evaluates has no operations to count
+    nodes = Profile([replace(rows[0], gflops=None)], "node", "").against(1, 1)
+    assert nodes.rows[0].of_peak is None
 
 
 # Debug levels ---------------------------------------------------------------------------------------

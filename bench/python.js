@@ -1,0 +1,23 @@
+// A module of this folder in Pyodide: `await python('tune', 'main', ...args)` calls its function.
+export const query = new URLSearchParams(location.search);
+export const post = (key, value) => fetch('/r', { method: 'POST', body: JSON.stringify([key, value]) });
+
+export async function start() {
+  const { loadPyodide } = await import('/pyodide/pyodide.mjs');
+  const python = await loadPyodide({ indexURL: '/pyodide/' });
+  await python.loadPackage('numpy');
+  python.unpackArchive(await (await fetch('tensorgrad.zip')).arrayBuffer(), 'zip', { extractDir: '/lib/bench' });
+  python.runPython('import sys; sys.path.insert(0, "/lib/bench")');
+  return python;
+}
+
+/** Runs `main(...args, post)` of a module, where `post` takes a key and JSON; then DONE. */
+export async function main(module, ...args) {
+  try {
+    const python = await start();
+    await python.pyimport(module).main(...args, (key, json) => post(key, JSON.parse(json)));
+    await post('DONE', 1);
+  } catch (error) {
+    await post('FATAL', String(error?.stack ?? error));
+  }
+}
