@@ -138,7 +138,7 @@ MATRICES: dict[Tile, Speed] = {
 }
 """Tiles for subgroup matrices, measured in the same way; but the first one's ends are set so that it is for large
 products only. By itself it is as fast as the second for those of a transformer's step, or faster. Within the step (on
-an H200, 6 layers of width 384) it was not, nor were 128x128x64 and 256x128x32, and it takes twice as long to compile."""
+an H200, 6 layers of width 384) it was not, nor were 128x128x64 and 256x128x32. It takes twice as long to compile."""
 
 CORES = 132
 """Cores of that GPU. A GPU with fewer has more blocks to each, and then the difference hardly matters."""
