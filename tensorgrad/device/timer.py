@@ -91,7 +91,7 @@ class Timer:
                 for start in range(0, size, SEED_NBYTES):
                     count = min(SEED_NBYTES, size - start)
                     copies.append(Copy(Slice(seed, 0, count), Slice(buffer, start, count)))
-            program = await self._device.compile(Recording("tensorgrad scratch", 0, (), (), tuple(copies)))
+            program = await self._device.compile(Recording("tensorgrad scratch", (), (), tuple(copies)))
             await program.submit()
             program.close()
         finally:

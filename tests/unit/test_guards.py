@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from steps import LARGE, Compiled, step
+from steps import LARGE, MATRICES, Compiled, step
 from tensorgrad.device.base import Limits
 
 
@@ -61,6 +61,18 @@ SMALLEST_GPU = {
 @pytest.mark.parametrize("name", LARGE_GPU)
 def test_on_a_large_gpu(name: str) -> None:
     assert cost(step(name, LARGE)) == LARGE_GPU[name]
+
+
+MIXED = {
+    "character GPT": Cost(150, 45, 690, 1, 58),
+    "baby GPT": Cost(255, 53, 1035, 0, 1372),
+}
+"""In mixed precision, on subgroup matrices."""
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_mixed_precision_on_a_large_gpu(name: str) -> None:
+    assert cost(step(name, MATRICES, half=True)) == MIXED[name]
 
 
 @pytest.mark.parametrize("name", SMALLEST_GPU)
