@@ -95,8 +95,10 @@ def choose(kernel: Kernel, limits: Limits) -> Shape:
     group = limits.subgroup_size
     # within a subgroup no barrier is needed; only long rows are worth more lanes than that
     widest = group if group and adjacent and length <= 32 * group else most
+    # lanes apart are worth more of them: a layer norm's column sums of [8192, 384], in parts, take 18 us, not 23
+    enough = ENOUGH if adjacent else 4 * ENOUGH
     lanes = 1
-    while lanes < widest and lanes * 2 <= length and (rows * lanes < ENOUGH or (adjacent and lanes < 32)):
+    while lanes < widest and lanes * 2 <= length and (rows * lanes < enough or (adjacent and lanes < 32)):
         lanes *= 2
     if not adjacent:
         # 32 neighbouring rows read whole cache lines together; few rows need the lanes more
