@@ -24,10 +24,20 @@ class Heads(nn.Module):
     def forward(self, x: tg.Tensor) -> tg.Tensor:
         batch, length, _ = x.shape
         split = lambda z: z.reshape(batch, length, 2, -1).permute(0, 2, 1, 3)  # noqa: E731
-        q, k, v = split(self.q(x)), split(self.k(x)), split(self.v(x))
+        q, k, v = (split(self.project(layer, x)) for layer in (self.q, self.k, self.v))
         mixed = tg.softmax(q @ k.mT, -1) @ v
         # x is read by the layers and beside them
         return self.out(mixed.permute(0, 2, 1, 3).reshape(batch, length, -1)) + tg.tanh(x).sum(-1, keepdims=True)
+
+    def project(self, layer: nn.Module, x: tg.Tensor) -> tg.Tensor:
+        return layer(x)
+
+
+class Rounded(Heads):
+    """Queries, keys and values have 16 bits, and so have their gradients."""
+
+    def project(self, layer: nn.Module, x: tg.Tensor) -> tg.Tensor:
+        return layer(x).astype(tg.f16).astype(tg.f32)
 
 
 class Tied(Heads):

@@ -115,7 +115,7 @@ def _parts_of_sum(graph: Graph, node: Node, beside: Mapping[tuple[Value, int], i
         return 1
     if (shown(graph, x), length) in beside:
         return beside[shown(graph, x), length]
-    return _parts(length, THREADS // (8 * rows), SHORTEST_SUM)[-1] if length >= 16 * SHORTEST_SUM else 1
+    return _parts(length, THREADS // (4 * rows), SHORTEST_SUM)[-1] if length >= 16 * SHORTEST_SUM else 1
 
 
 def _split_sum(graph: Graph, node: Node, parts: int) -> Value | None:

@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from tensorgrad.dtypes import f16, f32
 from tensorgrad.graph import Graph, Node, Value
 from tensorgrad.ops.arena import parts, slot_size
 from tensorgrad.ops.windows import Slide
 from tensorgrad.passes.rewrite import append, carry_over
-from tensorgrad.passes.stacks import Members, Stacks, columns, lifted
+from tensorgrad.passes.stacks import Members, Stacks, columns, lifted, widened
 
 if TYPE_CHECKING:
     from tensorgrad.passes.merge import Sum
@@ -82,6 +83,7 @@ class _Writer:
         self.new = Graph(slots=dict(graph.slots))
         self.values: dict[Value, Value] = {}
         self.whole: dict[Members, Value] = {}  # the stacks
+        self.places: dict[Value, Value] = {}  # what lies side by side
 
     def write(self, order: Iterable[Members]) -> Graph:
         for members in order:
@@ -122,19 +124,23 @@ class _Writer:
             one = append(self.new, first, "reshape", (self.value(members[0]),), shape=(1, *type_.shape))
             return append(self.new, first, "broadcast_to", (one,), shape=shape)
         if members == self.stacks.placed.get(members[0]):
-            return self._packed(members, slot_size(type_))
+            places = tuple(self.places[v] for v in members)
+            stored = self.new.type(places[0])
+            whole = self._packed(places, slot_size(stored))
+            return whole if stored == type_ else append(self.new, first, "cast", (whole,), dtype=type_.dtype)
         if first.op == "leaf":
             step, (pack, start) = self.stacks.distance(members), self.stacks.slots[members[0]]
             assert step is not None
-            return self._packed(members, step, name=self.graph.node(pack).attrs["name"], start=start)
+            leaves = tuple(self.value(v) for v in members)
+            return self._packed(leaves, step, name=self.graph.node(pack).attrs["name"], start=start)
         return self._joint(nodes)
 
-    def _packed(self, members: Members, step: int, **arena: Any) -> Value:
-        """What lies in an arena at equal distances; by default in one of its own."""
-        like, (shape, _) = self.graph.node(members[0]), self.graph.type(members[0])
-        count, size = len(members), math.prod(shape)
+    def _packed(self, parts: Members, step: int, **arena: Any) -> Value:
+        """What lies in an arena at equal distances, as a stack; by default in an arena of its own."""
+        like, (shape, _) = self.new.node(parts[0]), self.new.type(parts[0])
+        count, size = len(parts), math.prod(shape)
         attrs = {"name": "", **arena, "offsets": tuple(range(0, count * step, step)), "size": (count - 1) * step + size}
-        pack = append(self.new, like, "pack", tuple(self.value(v) for v in members), **attrs)
+        pack = append(self.new, like, "pack", parts, **attrs)
         if step != size:
             pack = append(self.new, like, "window", (pack,), slides=(Slide(size, step),), value=0.0)
         return append(self.new, like, "reshape", (pack,), shape=(count, *shape))
@@ -154,8 +160,14 @@ class _Writer:
         new = self.new.add(node.op, inputs, node.attrs, node.types, node.site)
         for old, value in zip(node.values, new.values, strict=True):
             # who needs a value that lies side by side with others reads it there
-            placed = old in self.stacks.placed
-            self.values[old] = append(self.new, node, "place", (value,), slot="") if placed else value
+            self.values[old] = self._placed(node, old, value) if old in self.stacks.placed else value
+
+    def _placed(self, node: Node, old: Value, value: Value) -> Value:
+        """The value at its place, where it is stored in f16 if it and those beside it are widened from that."""
+        half = all(widened(self.graph, v) for v in self.stacks.placed[old])
+        value = append(self.new, node, "cast", (value,), dtype=f16) if half else value
+        self.places[old] = place = append(self.new, node, "place", (value,), slot="")
+        return append(self.new, node, "cast", (place,), dtype=f32) if half else place
 
     def _pack(self, node: Node) -> Value:
         """A pack in which what is computed together is one part."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
-from merging import CASES, Heads, train
+from merging import CASES, Case, Heads, Rounded, train
 from steps import Compiled, compiled
 from tensorgrad import backend, nn, optim, passes
 from tensorgrad.backend import Interpret, Numpy
@@ -94,6 +94,17 @@ def test_gradients_of_all_layers_take_turns_in_one_arena() -> None:
     assert len(set(temporary_packs(four.graph).values())) == 4
     temporary = [[name for name in low.memory.plan.arenas if name.startswith("temp")] for low in (two, four)]
     assert [len(names) for names in temporary] == [1, 1]
+
+
+def test_gradients_of_16_bits_lie_side_by_side_as_such() -> None:
+    case = Case(lambda: Rounded(5, (64, 64, 64)), 4)
+    plain, merged = (asyncio.run(train(case, device)) for device in ("numpy", on_gpu(Interpret())))
+    # a number that is rounded the other way is off by a two-thousandth of itself
+    np.testing.assert_allclose(merged[1], plain[1], rtol=1e-3)
+    graph = merged[0].built.lowered.graph
+    packs = temporary_packs(graph)
+    assert len(packs) == 3
+    assert {graph.type(value).dtype for value in (*packs, *packs.values())} == {tg.f16}
 
 
 def test_a_check_reads_what_every_layer_put_into_the_arena() -> None:
