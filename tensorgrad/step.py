@@ -39,11 +39,14 @@ def step_recipe(
     structure: Structure,
     state: State,
     keep_grads: bool = False,
+    *,
+    tune: float = 0.0,
 ) -> Recipe:
     """What compiles to one training step. Only the forward pass is traced here and now.
 
     Args:
         keep_grads: have a buffer for each gradient, that the host can read.
+        tune: seconds for tuning.
     """
     forward = Graph()
 
@@ -68,7 +71,7 @@ def step_recipe(
             return optimize(graph, limits)
 
     update = _update_alone(forward, optimizer, trained, spans, keep_grads)
-    return Recipe(finish, ("loss",), None if update is None else (forward, update), call_site(), spans)
+    return Recipe(finish, ("loss",), None if update is None else (forward, update), call_site(), spans, tune)
 
 
 def _frozen(optimizer: Optimizer) -> Optimizer:
