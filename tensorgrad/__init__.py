@@ -2,7 +2,7 @@
 
 from tensorgrad import cache, nn, ops, optim
 from tensorgrad.autodiff import append_grad
-from tensorgrad.compile import StepResult, Train, compile, compile_forward
+from tensorgrad.compile import StepResult, Train, compile
 from tensorgrad.debug import debug
 from tensorgrad.device.batches import Batches
 from tensorgrad.dtypes import DType, Spec, bool_, f16, f32, i32, u32
@@ -23,7 +23,7 @@ from tensorgrad.errors import (
 )
 from tensorgrad.ops import *  # noqa: F403
 from tensorgrad.ops import __all__ as _ops
-from tensorgrad.predict import Predictor
+from tensorgrad.predict import Predictor, compile_forward
 from tensorgrad.runtime import Runtime, create_runtime
 from tensorgrad.sync import sync
 from tensorgrad.tensor import Tensor

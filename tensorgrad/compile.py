@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +21,7 @@ from tensorgrad.nn.state import IncompatibleKeys
 from tensorgrad.optim.optimizer import LearningRate, Optimizer
 from tensorgrad.predict import Predictor
 from tensorgrad.program import CAPTURE, Recipe
-from tensorgrad.state import Spans, State
+from tensorgrad.state import Spans, State, open_state
 from tensorgrad.step import FINITE, StepResult, step_recipe
 from tensorgrad.structure import Structure
 from tensorgrad.tensor import Tensor
@@ -100,31 +99,17 @@ async def compile(
         raise InputError(f"dtype is tg.f32, or tg.f16 for mixed precision, got {dtype!r}", call_site())
     if snapshot_every is not None and snapshot_every < 1:
         raise InputError(f"snapshot_every is a number of steps or None, got {snapshot_every}", call_site())
-    state = await _open_state(model, state, device, seed)
+    state = await open_state(model, state, device, seed)
     state.check_inputs(structure.leaves)
     with state.entering(optimizer):
-        made = step_recipe(model, loss_fn, optimizer, structure, state, keep_grads, dtype is f16)
-        seconds = seconds_of(tune)
-
-        def recipe(spans: Spans) -> Recipe:
-            return replace(made(spans), tune=seconds)
-
+        recipe = step_recipe(
+            model, loss_fn, optimizer, structure, state, keep_grads, half=dtype is f16, tune=seconds_of(tune)
+        )
         train = Train(state, optimizer, structure, recipe, keep_grads, snapshot_every, nonfinite)
         async with state.turns:
             train.use(await train.build())
     state.enroll(train)
     return train
-
-
-async def _open_state(model: Module, state: State | None, device: Any, seed: int | None) -> State:
-    """The given state, if it is the model's, or a new one."""
-    if state is None:
-        return State(model, await open_backend(device), seed)
-    if state.module is not model:
-        raise InputError("the given state belongs to another module", call_site())
-    if device is not None or seed is not None:
-        raise InputError("the given state has its device and seed already; leave them out", call_site())
-    return state
 
 
 class Train(ManySteps, Inspected):
@@ -391,23 +376,3 @@ class Train(ManySteps, Inspected):
         self._destroyed = True
         self.state.dismiss(self)
         self.built.executor.destroy()
-
-
-async def compile_forward(
-    model: Module,
-    fn: Callable[..., Any],
-    inputs: Any,
-    *,
-    state: State | None = None,
-    device: Any = None,
-    seed: int | None = None,
-) -> Predictor:
-    """Compiles a function of a model, without training it.
-
-    Args:
-        model: the module.
-        fn: `fn(model, **inputs)` (or `*inputs`); returns a Tensor or a tuple, list or mapping of them.
-        inputs: specs; a None size takes any.
-        state, device, seed: as in `tg.compile`.
-    """
-    return Predictor(await _open_state(model, state, device, seed), fn, Structure(inputs), False)

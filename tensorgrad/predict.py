@@ -15,10 +15,11 @@ from tensorgrad.device.base import Limits
 from tensorgrad.errors import InputError, TraceError
 from tensorgrad.graph import Graph, Value
 from tensorgrad.inspect import CheckReport, Inspected
+from tensorgrad.nn.module import Module
 from tensorgrad.ops import stop_gradient
 from tensorgrad.passes import optimize
 from tensorgrad.program import Recipe
-from tensorgrad.state import State
+from tensorgrad.state import State, open_state
 from tensorgrad.structure import Structure, is_nest, parts, rebuild
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import tensor_input, trace_into
@@ -177,3 +178,23 @@ def fill(form: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     if isinstance(form, str):
         return arrays[form]
     return rebuild(form, (fill(child, arrays) for _, child in parts(form)))
+
+
+async def compile_forward(
+    model: Module,
+    fn: Callable[..., Any],
+    inputs: Any,
+    *,
+    state: State | None = None,
+    device: Any = None,
+    seed: int | None = None,
+) -> Predictor:
+    """Compiles a function of a model, without training it.
+
+    Args:
+        model: the module.
+        fn: `fn(model, **inputs)` (or `*inputs`); returns a Tensor or a tuple, list or mapping of them.
+        inputs: specs; a None size takes any.
+        state, device, seed: as in `tg.compile`.
+    """
+    return Predictor(await open_state(model, state, device, seed), fn, Structure(inputs), False)

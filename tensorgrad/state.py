@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from tensorgrad.backend import Backend
+from tensorgrad.backend import Backend, open_backend
 from tensorgrad.callsite import call_site
 from tensorgrad.compiled import Built
 from tensorgrad.errors import CheckpointError, InputError, UnsupportedError
@@ -332,6 +332,17 @@ class State:
             await self.upload(start)
             self.calls = 0
             await self.recount()
+
+
+async def open_state(model: Module, state: State | None, device: Any, seed: int | None) -> State:
+    """The given state, if it is the model's, or a new one."""
+    if state is None:
+        return State(model, await open_backend(device), seed)
+    if state.module is not model:
+        raise InputError("the given state belongs to another module", call_site())
+    if device is not None or seed is not None:
+        raise InputError("the given state has its device and seed already; leave them out", call_site())
+    return state
 
 
 class _Running:

@@ -70,13 +70,16 @@ def step_recipe(
     structure: Structure,
     state: State,
     keep_grads: bool = False,
+    *,
     half: bool = False,
+    tune: float = 0.0,
 ) -> Callable[[Spans], Recipe]:
     """What compiles to one training step, given how its states lie. Only the forward pass is traced here and now.
 
     Args:
         keep_grads: have a buffer for each gradient, that the host can read.
         half: multiply in f16, with a scaled loss.
+        tune: seconds for tuning.
     """
     forward = Graph()
 
@@ -104,7 +107,7 @@ def step_recipe(
 
         update = _update_alone(forward, optimizer, trained, options)
         names = ("loss", FINITE) if half else ("loss",)
-        return Recipe(finish, names, None if update is None else (forward, update), site, options)
+        return Recipe(finish, names, None if update is None else (forward, update), site, options, tune)
 
     return recipe
 

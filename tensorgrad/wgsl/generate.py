@@ -13,9 +13,10 @@ from tensorgrad.lower.kernel import Kernel
 from tensorgrad.lower.lowering import Lowered
 from tensorgrad.plan import Binding, KernelSpec
 from tensorgrad.wgsl import attention, matmul
+from tensorgrad.wgsl.maps import MAP, map_kernel
 from tensorgrad.wgsl.matmul_tiles import Tile
 from tensorgrad.wgsl.module import Buffers
-from tensorgrad.wgsl.rows import MAP, Shape, map_kernel, row_kernel
+from tensorgrad.wgsl.rows import Shape, row_kernel
 from tensorgrad.wgsl.signature import signature
 from tensorgrad.wgsl.variants import Variant, variants
 

@@ -14,10 +14,11 @@ from tensorgrad.lower.expr import reductions, walk
 from tensorgrad.lower.index import dynamics
 from tensorgrad.lower.kernel import Kernel
 from tensorgrad.wgsl import attention_tiles, matmul_tiles, rows
+from tensorgrad.wgsl.maps import MAP
 from tensorgrad.wgsl.matmul import oriented
 from tensorgrad.wgsl.matmul_matrix import multiplies_halves
 from tensorgrad.wgsl.matmul_tiles import Tile
-from tensorgrad.wgsl.rows import MAP, Shape
+from tensorgrad.wgsl.rows import Shape
 
 Variant = Tile | Shape
 

@@ -10,7 +10,8 @@ import pytest
 import tensorgrad as tg
 from tensorgrad.backend import open_backend
 from tensorgrad.wgsl import generate, rows
-from tensorgrad.wgsl.rows import MAP, Shape
+from tensorgrad.wgsl.maps import MAP
+from tensorgrad.wgsl.rows import Shape
 
 pytestmark = pytest.mark.webgpu(timeout=300)
 
