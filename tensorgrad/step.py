@@ -58,7 +58,7 @@ def step_recipe(
         forward.outputs.append(trace_into(forward, run, training=True, names=state.names))
     trained = frozenset(name for name in state.trainable if optimizer.trains(name))
     spans = Spans(state.span(optimizer.prefix), 0 if state.placed else state.backend.limits.binding_size)
-    optimizer = _frozen(optimizer)
+    optimizer = copy(optimizer)  # as it is now: the step may be finished later
 
     def finish(limits: Limits) -> Graph:
         graph = forward.copy()
@@ -69,13 +69,6 @@ def step_recipe(
 
     update = _update_alone(forward, optimizer, trained, spans, keep_grads)
     return Recipe(finish, ("loss",), None if update is None else (forward, update), call_site(), spans)
-
-
-def _frozen(optimizer: Optimizer) -> Optimizer:
-    """The optimizer as it is now: the step may be finished later."""
-    same = copy(optimizer)
-    same.hyper = dict(optimizer.hyper)
-    return same
 
 
 def _append_update(graph: Graph, optimizer: Optimizer, trained: frozenset[str], spans: Spans, keep_grads: bool) -> None:
