@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from losses import LOSSES
 from operations import ROWS, Row, normal
 from torch import nn
 
@@ -323,7 +324,7 @@ def main() -> None:
     torch.set_num_threads(1)
     data = {
         "torch": torch.__version__,
-        "operations": [operation(row) for row in ROWS],
+        "operations": [operation(row) for row in (*ROWS, *LOSSES)],
         "optimizers": optimizers(),
         "schedules": [
             schedule(*row, steps) for rows, steps in ((SCHEDULES, 12), (LONG_SCHEDULES, 100)) for row in rows
