@@ -115,7 +115,6 @@ def step_recipe(
 def _frozen(optimizer: Optimizer) -> Optimizer:
     """The optimizer as it is now: the step may be finished later."""
     same = copy(optimizer)
-    same.hyper = dict(optimizer.hyper)
     same.groups = tuple((which, dict(changes)) for which, changes in optimizer.groups)
     return same
 

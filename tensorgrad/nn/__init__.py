@@ -6,7 +6,19 @@ from tensorgrad.nn.batch_norm import BatchNorm1d, BatchNorm2d
 from tensorgrad.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from tensorgrad.nn.convolution import AdaptiveAvgPool2d, AvgPool2d, Conv1d, Conv2d, MaxPool2d
 from tensorgrad.nn.layers import Dropout, Embedding, Flatten, Identity, LayerNorm, Linear
-from tensorgrad.nn.losses import CrossEntropyLoss, MSELoss, NLLLoss
+from tensorgrad.nn.losses import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    CosineEmbeddingLoss,
+    CosineSimilarity,
+    CrossEntropyLoss,
+    HuberLoss,
+    KLDivLoss,
+    L1Loss,
+    MSELoss,
+    NLLLoss,
+    SmoothL1Loss,
+)
 from tensorgrad.nn.module import Module, leaf_names
 from tensorgrad.nn.parameter import Buffer, Parameter
 
@@ -14,16 +26,23 @@ __all__ = [
     "GELU",
     "AdaptiveAvgPool2d",
     "AvgPool2d",
+    "BCELoss",
+    "BCEWithLogitsLoss",
     "BatchNorm1d",
     "BatchNorm2d",
     "Buffer",
     "Conv1d",
     "Conv2d",
+    "CosineEmbeddingLoss",
+    "CosineSimilarity",
     "CrossEntropyLoss",
     "Dropout",
     "Embedding",
     "Flatten",
+    "HuberLoss",
     "Identity",
+    "KLDivLoss",
+    "L1Loss",
     "LayerNorm",
     "Linear",
     "LogSoftmax",
@@ -40,6 +59,7 @@ __all__ = [
     "Sequential",
     "SiLU",
     "Sigmoid",
+    "SmoothL1Loss",
     "Softmax",
     "Tanh",
     "functional",

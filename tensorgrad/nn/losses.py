@@ -1,12 +1,19 @@
-"""Losses as modules; the functions of the same names are in `nn.functional`."""
+"""Losses as modules; the functions, where their arguments are told, are in `nn.functional`."""
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 from tensorgrad import ops
 from tensorgrad.nn.module import Module
-from tensorgrad.ops.composite import Reduction
+from tensorgrad.nn.parameter import Buffer
 from tensorgrad.ops.core import TensorLike
+from tensorgrad.ops.losses import Reduction
 from tensorgrad.tensor import Tensor
+
+
+def _buffer(weight: Any) -> Buffer | None:
+    return None if weight is None else Buffer(weight)
 
 
 class _Loss(Module):
@@ -15,27 +22,128 @@ class _Loss(Module):
 
 
 class MSELoss(_Loss):
-    """The squared difference."""
+    """`mse_loss`: the squared difference."""
 
     def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return ops.mse_loss(input, target, self.reduction)
 
 
-class _ClassLoss(_Loss):
-    def __init__(self, ignore_index: int = -100, reduction: Reduction = "mean") -> None:
+class L1Loss(_Loss):
+    """`l1_loss`: the size of the difference."""
+
+    def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
+        return ops.l1_loss(input, target, self.reduction)
+
+
+class SmoothL1Loss(_Loss):
+    """`smooth_l1_loss`: squared below `beta`, straight above; of slope 1."""
+
+    def __init__(self, reduction: Reduction = "mean", beta: float = 1.0) -> None:
         super().__init__(reduction)
-        self.ignore_index = ignore_index
-
-
-class CrossEntropyLoss(_ClassLoss):
-    """The cross entropy of logits and class numbers."""
+        self.beta = beta
 
     def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
-        return ops.cross_entropy(input, target, self.reduction, self.ignore_index)
+        return ops.smooth_l1_loss(input, target, self.reduction, self.beta)
 
 
-class NLLLoss(_ClassLoss):
-    """Minus the log-probability of the target class."""
+class HuberLoss(_Loss):
+    """`huber_loss`: squared below `delta`, straight above; of slope `delta`."""
+
+    def __init__(self, reduction: Reduction = "mean", delta: float = 1.0) -> None:
+        super().__init__(reduction)
+        self.delta = delta
 
     def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
-        return ops.nll_loss(input, target, self.reduction, self.ignore_index)
+        return ops.huber_loss(input, target, self.reduction, self.delta)
+
+
+class CrossEntropyLoss(_Loss):
+    """`cross_entropy` of logits and class numbers, or of logits and probabilities.
+
+    The weight is a buffer, as in PyTorch: it is in the state dict of a module that holds the loss.
+
+    >>> from tensorgrad import nn
+    >>> sorted(nn.CrossEntropyLoss([1.0, 2.0], label_smoothing=0.1).state_dict())
+    ['weight']
+    """
+
+    def __init__(
+        self,
+        weight: Any = None,
+        ignore_index: int = -100,
+        reduction: Reduction = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
+        super().__init__(reduction)
+        self.weight = _buffer(weight)
+        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+
+    def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
+        return ops.cross_entropy(input, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing)
+
+
+class NLLLoss(_Loss):
+    """`nll_loss`: minus the log-probability of the target class."""
+
+    def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: Reduction = "mean") -> None:
+        super().__init__(reduction)
+        self.weight, self.ignore_index = _buffer(weight), ignore_index
+
+    def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
+        return ops.nll_loss(input, target, self.weight, self.ignore_index, self.reduction)
+
+
+class BCELoss(_Loss):
+    """`binary_cross_entropy`: of probabilities of yes."""
+
+    def __init__(self, weight: Any = None, reduction: Reduction = "mean") -> None:
+        super().__init__(reduction)
+        self.weight = _buffer(weight)
+
+    def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
+        return ops.binary_cross_entropy(input, target, self.weight, self.reduction)
+
+
+class BCEWithLogitsLoss(_Loss):
+    """`binary_cross_entropy_with_logits`."""
+
+    def __init__(self, weight: Any = None, reduction: Reduction = "mean", pos_weight: Any = None) -> None:
+        super().__init__(reduction)
+        self.weight, self.pos_weight = _buffer(weight), _buffer(pos_weight)
+
+    def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
+        return ops.binary_cross_entropy_with_logits(input, target, self.weight, self.reduction, self.pos_weight)
+
+
+class KLDivLoss(Module):
+    """`kl_div` of log-probabilities and probabilities (or `log_target`)."""
+
+    def __init__(
+        self, reduction: Literal["none", "sum", "mean", "batchmean"] = "mean", log_target: bool = False
+    ) -> None:
+        self.reduction: Literal["none", "sum", "mean", "batchmean"] = reduction
+        self.log_target = log_target
+
+    def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
+        return ops.kl_div(input, target, self.reduction, self.log_target)
+
+
+class CosineSimilarity(Module):
+    """`cosine_similarity` along an axis."""
+
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
+        self.dim, self.eps = dim, eps
+
+    def forward(self, x1: TensorLike, x2: TensorLike) -> Tensor:
+        return ops.cosine_similarity(x1, x2, self.dim, self.eps)
+
+
+class CosineEmbeddingLoss(_Loss):
+    """`cosine_embedding_loss`: pairs that belong together (1) or do not (-1)."""
+
+    def __init__(self, margin: float = 0.0, reduction: Reduction = "mean") -> None:
+        super().__init__(reduction)
+        self.margin = margin
+
+    def forward(self, input1: TensorLike, input2: TensorLike, target: TensorLike) -> Tensor:
+        return ops.cosine_embedding_loss(input1, input2, target, self.margin, self.reduction)

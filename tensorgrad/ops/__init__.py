@@ -9,14 +9,11 @@ from tensorgrad.ops.batch_norm import (
     batch_norm,
 )
 from tensorgrad.ops.composite import (
-    cross_entropy,
     gelu,
     layer_norm,
     linear,
     log_softmax,
     logsumexp,
-    mse_loss,
-    nll_loss,
     relu,
     silu,
     softmax,
@@ -38,6 +35,13 @@ from tensorgrad.ops.core import (
     tensor,
     zeros,
     zeros_like,
+)
+from tensorgrad.ops.cross_entropy import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    kl_div,
+    nll_loss,
 )
 from tensorgrad.ops.elementwise import (
     abs,
@@ -100,6 +104,14 @@ from tensorgrad.ops.joining import (
     concat,
     split,
     stack,
+)
+from tensorgrad.ops.losses import (
+    cosine_embedding_loss,
+    cosine_similarity,
+    huber_loss,
+    l1_loss,
+    mse_loss,
+    smooth_l1_loss,
 )
 from tensorgrad.ops.matmul import (
     matmul,
@@ -168,6 +180,8 @@ __all__ = [
     "avg_pool2d",
     "batch_norm",
     "bernoulli",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
     "bitcast",
     "bitwise_and",
     "bitwise_or",
@@ -181,6 +195,8 @@ __all__ = [
     "conv1d",
     "conv2d",
     "cos",
+    "cosine_embedding_loss",
+    "cosine_similarity",
     "cross_entropy",
     "div",
     "dropout",
@@ -201,10 +217,13 @@ __all__ = [
     "getitem",
     "greater",
     "greater_equal",
+    "huber_loss",
     "iota",
     "isfinite",
     "isinf",
     "isnan",
+    "kl_div",
+    "l1_loss",
     "layer_norm",
     "left_shift",
     "less",
@@ -252,6 +271,7 @@ __all__ = [
     "sign",
     "silu",
     "sin",
+    "smooth_l1_loss",
     "softmax",
     "softmax_causal",
     "split",

@@ -1,25 +1,20 @@
-"""Functions made of primitives: activations, softmax, losses. Fusion gives each its single kernel."""
+"""Functions made of primitives: activations, softmax, layer norm. Fusion gives each its single kernel."""
 
 from __future__ import annotations
 
 import math
 from typing import Any, Literal
 
-from tensorgrad.callsite import call_site
-from tensorgrad.dtypes import i32
-from tensorgrad.errors import DtypeError
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import TensorLike, broadcast_to, cast, tensor
+from tensorgrad.ops.core import TensorLike, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.indexing import iota
 from tensorgrad.ops.reduce import max as max_
 from tensorgrad.ops.reduce import mean, require_float
 from tensorgrad.ops.reduce import sum as sum_
-from tensorgrad.ops.views import expand_dims, reshape, swapaxes
+from tensorgrad.ops.views import reshape, swapaxes
 from tensorgrad.shape import check_axis, fail, infer_where_causal
 from tensorgrad.tensor import Tensor
-
-Reduction = Literal["none", "sum", "mean"]
 
 
 def relu(x: TensorLike) -> Tensor:
@@ -166,71 +161,3 @@ def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) ->
     """`x @ weight.T + bias` with weight `[out, in]`, as PyTorch's."""
     out = tensor(x) @ swapaxes(weight, 0, 1)
     return out if bias is None else out + bias
-
-
-# Losses -----------------------------------------------------------------------------------
-
-
-def _reduced(name: str, values: Tensor, reduction: Reduction) -> Tensor:
-    if reduction == "mean":
-        return mean(values)
-    if reduction == "sum":
-        return sum_(values)
-    if reduction != "none":
-        fail(f"{name}: reduction is 'none', 'sum' or 'mean', got {reduction!r}")
-    return values
-
-
-def mse_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean") -> Tensor:
-    """The squared difference."""
-    input, target = tensor(input), tensor(target)
-    if input.shape != target.shape:
-        fail(f"mse_loss: the input {input.type} and the target {target.type} must have one shape")
-    return _reduced("mse_loss", ew.square(input - target), reduction)
-
-
-def nll_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean", ignore_index: int = -100) -> Tensor:
-    """Minus the log-probability of the target class.
-
-    Args:
-        input: log-probabilities `[N, C]`, `[C]` or `[N, C, ...]`.
-        target: integers without the class axis. A target outside the classes gives NaN.
-        ignore_index: rows with this target count for nothing.
-    """
-    input, target = require_float("nll_loss", tensor(input)), tensor(target)
-    if target.dtype.kind not in "iu":
-        raise DtypeError(f"nll_loss: targets are class numbers (integers), got {target.type}", call_site())
-    axis = 1 if input.ndim > 1 else 0
-    rest = tuple(n for i, n in enumerate(input.shape) if i != axis)
-    if not input.ndim or target.shape != rest:
-        fail(f"nll_loss: targets {target.type} do not fit inputs {input.type}: expected shape {list(rest)}")
-    classes = input.shape[axis]
-    target = cast(target, i32)
-    at = broadcast_to(expand_dims(target, axis), *input.shape)
-    picked = -sum_(ew.where(ew.equal(iota(input.shape, axis), at), input, 0.0), axis)
-    kept = ew.not_equal(target, ignore_index)
-    known = (target >= 0) & (target < classes)
-    losses = ew.where(kept, ew.where(known, picked, math.nan), 0.0)
-    if reduction != "mean":
-        return _reduced("nll_loss", losses, reduction)
-    return sum_(losses) / cast(sum_(kept), losses.dtype)
-
-
-def cross_entropy(
-    input: TensorLike, target: TensorLike, reduction: Reduction = "mean", ignore_index: int = -100
-) -> Tensor:
-    """The cross entropy of logits and class numbers, as PyTorch's.
-
-    Args:
-        input: logits `[N, C]`, `[C]` or `[N, C, ...]`.
-        target: integers without the class axis. A target outside the classes gives NaN.
-        ignore_index: rows with this target count for nothing, in the mean's count too.
-
-    >>> import tensorgrad as tg
-    >>> def loss():
-    ...     return tg.cross_entropy(tg.tensor_input("x", (8, 10)), tg.tensor_input("y", (8,), tg.i32))
-    >>> tg.trace(loss).type(tg.trace(loss).outputs[0])
-    f32[]
-    """
-    input = require_float("cross_entropy", tensor(input))
-    return nll_loss(log_softmax(input, 1 if input.ndim > 1 else 0), target, reduction, ignore_index)

@@ -10,7 +10,7 @@ the compiler can compute them in one kernel.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -39,6 +39,11 @@ SMALL = 128 << 10
 
 Groups = Sequence[tuple[Which, Mapping[str, Any]]]
 
+_OPTIONS = frozenset({"maximize", "groups", "params", "clip_norm", "clip_value"})
+_NOT_NEGATIVE = frozenset(
+    {"alpha", "eps", "initial_accumulator_value", "lr_decay", "momentum", "momentum_decay", "weight_decay"}
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -65,14 +70,17 @@ class Updated(NamedTuple):
     finite: Tensor
 
 
+@dataclass(eq=False, repr=False)
 class Optimizer:
-    """The base of SGD, Adam and AdamW, and of optimizers of your own.
+    """The base of the optimizers, and of those of your own.
 
-    A subclass defines `rule`, and where it needs them `state` and `host`.
+    A subclass defines `rule`, and where it needs them `state` and `host`. Hyper-parameters of its own
+    are fields of a dataclass.
 
     Args:
         lr: the learning rate, a number or a schedule such as `optim.CosineAnnealingLR(1e-2, 1000)`.
             It may be assigned between steps: `optimizer.lr = 1e-4`.
+        maximize: ascend.
         groups: pairs of (which parameters, hyper-parameters that differ for them), the first that
             fits counts: `[("*.bias", {"weight_decay": 0.0})]`. Names are the module's,
             `out.weight`; patterns are those of `fnmatch`.
@@ -81,63 +89,65 @@ class Optimizer:
             and have an optimizer each: `params="generator.*"`.
         clip_norm: scale the gradients down together where their norm is larger.
         clip_value: cut each element of the gradients off at this size.
-        hyper: the subclass's own hyper-parameters.
 
-    >>> import tensorgrad as tg
+    >>> from dataclasses import dataclass, field, fields
     >>> from tensorgrad import ops, optim
-    >>> class SignSGD(optim.Optimizer):
+    >>> @dataclass
+    ... class SignSGD(optim.Optimizer):
+    ...     power: float = 1.0
+    ...     def host(self, step, lr, hyper):
+    ...         return {"lr": lr / step ** hyper["power"]}
     ...     def rule(self, param, grad, state, at):
     ...         return param - ops.sign(grad) * at.scalars["lr"], {}
-    >>> SignSGD(1e-3).scalars(1)
-    {'optim.lr': 0.001}
+    >>> SignSGD(1e-3, power=0.5).scalars(4)
+    {'optim.lr': 0.0005}
     """
 
-    elementwise = True
-    """Whether `rule` treats every element alike, whatever tensor it belongs to."""
+    lr: LearningRate
+    maximize: bool = field(default=False, kw_only=True)
+    groups: Groups = field(default=(), kw_only=True)
+    params: Which | None = field(default=None, kw_only=True)
+    clip_norm: float | None = field(default=None, kw_only=True)
+    clip_value: float | None = field(default=None, kw_only=True)
 
     prefix = "optim"
     """Goes before the names of all states and step scalars; two optimizers on one state need two."""
 
-    def __init__(
-        self,
-        lr: LearningRate,
-        *,
-        groups: Groups = (),
-        params: Which | None = None,
-        clip_norm: float | None = None,
-        clip_value: float | None = None,
-        **hyper: Any,
-    ) -> None:
-        self.hyper: dict[str, Any] = {"lr": lr, **hyper}
-        self.groups = tuple((which, dict(changes)) for which, changes in groups)
-        self.params, self.clip_norm, self.clip_value = params, clip_norm, clip_value
-        for what, value in (("clip_norm", clip_norm), ("clip_value", clip_value)):
-            if value is not None and not value > 0:
-                raise InputError(f"{type(self).__name__}: {what} must be positive, got {value}")
+    def __post_init__(self) -> None:
+        self.groups = tuple((which, dict(changes)) for which, changes in self.groups)
+        own = [f.name for f in fields(self) if f.name not in _OPTIONS]
+        self._names = (*own, "maximize")
+        for name in ("clip_norm", "clip_value"):
+            value = getattr(self, name)
+            self._require(name, value, value is None or value > 0, "positive")
         for _, changes in self.groups:
-            if unknown := sorted(changes.keys() - self.hyper.keys()):
+            if unknown := sorted(changes.keys() - set(self._names)):
                 raise InputError(
-                    f"{type(self).__name__} has no hyper-parameter {unknown[0]!r}; it has {', '.join(self.hyper)}"
+                    f"{type(self).__name__} has no hyper-parameter {unknown[0]!r}; it has {', '.join(self._names)}"
                 )
         for index in range(len(self.groups) + 1):
             self.check(self._hyper(index))
 
     @property
-    def lr(self) -> LearningRate:
-        """The learning rate: a number or a schedule."""
-        return self.hyper["lr"]
+    def hyper(self) -> dict[str, Any]:
+        """The hyper-parameters by name: what groups may change."""
+        return {name: getattr(self, name) for name in self._names}
 
-    @lr.setter
-    def lr(self, lr: LearningRate) -> None:
-        self.check({**self.hyper, "lr": lr})
-        self.hyper["lr"] = lr
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__.get("_names", ()):
+            self.check({**self.hyper, name: value})
+        super().__setattr__(name, value)
 
     def check(self, hyper: Mapping[str, Any]) -> None:
         """Raises InputError for hyper-parameters that make no sense."""
         lr = hyper["lr"]
-        if not callable(lr):
-            fits = isinstance(lr, int | float | np.number) and bool(lr >= 0)
-            self._require("lr", lr, fits, "0 or more")
+        self._require("lr", lr, callable(lr) or (_is_number(lr) and bool(lr >= 0)), "0 or more")
+        for name in _NOT_NEGATIVE & hyper.keys():
+            value = hyper[name]
+            self._require(name, value, _is_number(value) and bool(value >= 0), "0 or more")
+        if "betas" in hyper:
+            fits = len(hyper["betas"]) == 2 and all(0 <= beta < 1 for beta in hyper["betas"])
+            self._require("betas", hyper["betas"], fits, "two numbers, 0 <= beta < 1")
 
     def _require(self, name: str, value: Any, fits: bool, rule: str) -> None:
         if not fits:
@@ -145,9 +155,13 @@ class Optimizer:
 
     # -- for subclasses -----------------------------------------------------------------
 
-    def state(self, hyper: Mapping[str, Any]) -> Sequence[str]:
-        """The names of the arrays that it keeps for each parameter; they start at zero."""
-        return ()
+    def elementwise(self, param: Tensor, hyper: Mapping[str, Any]) -> bool:
+        """Whether `rule` treats every element of this parameter alike, so that it may lie in one tensor with others."""
+        return True
+
+    def state(self, param: Tensor, hyper: Mapping[str, Any]) -> Mapping[str, float]:
+        """The names of the arrays that it keeps for a parameter, with the number that each starts as."""
+        return {}
 
     def host(self, step: int, lr: float, hyper: Mapping[str, Any]) -> dict[str, float]:
         """The numbers of a step that the rule reads, the first step being 1."""
@@ -210,7 +224,7 @@ class Optimizer:
         held = {name: ops.cast(grads[name], param.dtype) for name, param in params.items()}
         groups = {name: self._group(name) for name in params}
         used = held
-        if span and self.elementwise:
+        if span:
             held = {name: place(grad, name) for name, grad in held.items()}
             params, used, groups = self._packed(params, held, groups, span)
         if scale:
@@ -230,13 +244,16 @@ class Optimizer:
     def _packed(
         self, params: Mapping[str, Tensor], grads: Mapping[str, Tensor], groups: Mapping[str, int], span: int
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, int]]:
-        """Parameters, gradients and groups with each group's tensors in arenas of at most `span` bytes."""
+        """Parameters, gradients and groups: what is elementwise by groups, in arenas of at most `span` bytes."""
         members: dict[tuple[int, DType, bool, int], list[str]] = {}
         filled: dict[tuple[int, DType, bool], tuple[int, int]] = {}
         large_model = sum(param.type.nbytes for param in params.values()) > LARGE_MODEL
         shapes = list(dict.fromkeys(param.shape for param in params.values()))
+        apart = [name for name, param in params.items() if not self.elementwise(param, self._hyper(groups[name]))]
         # equal shapes side by side, so that they lie at equal distances
         for name, param in sorted(params.items(), key=lambda item: shapes.index(item[1].shape)):
+            if name in apart:
+                continue
             # biases and their like, whose gradients the update adds up from many parts, have arenas of their own
             arena = groups[name], param.dtype, large_model and param.type.nbytes <= SMALL
             chunk, end = filled.get(arena, (0, 0))
@@ -246,22 +263,29 @@ class Optimizer:
             filled[arena] = chunk, end + nbytes
             members.setdefault((*arena, chunk), []).append(name)
         packs = {f"pack{i}": (group, names) for i, ((group, *_), names) in enumerate(members.items())}
-        stem = {key: f"{self.prefix}.{key}" for key in packs}
+
+        def packed(tensors: Mapping[str, Tensor], what: str) -> dict[str, Tensor]:
+            arenas = {
+                key: pack([tensors[n] for n in names], f"{self.prefix}.{key}.{what}")
+                for key, (_, names) in packs.items()
+            }
+            return arenas | {name: tensors[name] for name in apart}
+
         return (
-            {key: pack([params[n] for n in names], f"{stem[key]}.param") for key, (_, names) in packs.items()},
-            {key: pack([grads[n] for n in names], f"{stem[key]}.grad") for key, (_, names) in packs.items()},
-            {key: group for key, (group, _) in packs.items()},
+            packed(params, "param"),
+            packed(grads, "grad"),
+            {key: group for key, (group, _) in packs.items()} | {name: groups[name] for name in apart},
         )
 
     def _update(self, name: str, param: Tensor, grad: Tensor, at: Rule, ok: Tensor) -> None:
         state = {
             # the averages of an f16 parameter would not fit f16
-            key: state_input(f"{self.prefix}.{key}.{name}", param.shape, f32)
-            for key in self.state(at.hyper)
+            key: state_input(f"{self.prefix}.{key}.{name}", param.shape, f32, initial)
+            for key, initial in self.state(param, at.hyper).items()
         }
         if param.graph.node(param.value).op == "pack":
             param.graph.packs.update({f"{self.prefix}.{key}.{name}": param.value for key in state})
-        new, new_state = self.rule(param, grad, state, at)
+        new, new_state = self.rule(param, -grad if at.hyper["maximize"] else grad, state, at)
         for key, old in state.items():
             update_state(old, ops.where(ok, new_state[key], old))
         update_state(param, ops.where(ok, ops.cast(new, param.dtype), param))
@@ -286,15 +310,27 @@ class Optimizer:
         return 0
 
     def __repr__(self) -> str:
-        options = {
-            "groups": list(self.groups),
-            "params": self.params,
-            "clip_norm": self.clip_norm,
-            "clip_value": self.clip_value,
-        }
-        shown = {**self.hyper, **{key: value for key, value in options.items() if value}}
+        options = {name: value for name in sorted(_OPTIONS) if (value := getattr(self, name))}
+        shown = {**self.hyper, **options}
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in shown.items())})"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number)
 
 
 def _fits(which: Which, name: str) -> bool:
     return fnmatchcase(name, which) if isinstance(which, str) else bool(which(name))
+
+
+def keep(lr: float, hyper: Mapping[str, Any]) -> dict[str, float]:
+    """The host's part of weight decay that shrinks the parameter itself, for `decayed`."""
+    return {"keep": 1 - lr * hyper["weight_decay"]} if hyper["weight_decay"] else {}
+
+
+def decayed(param: Tensor, grad: Tensor, at: Rule) -> tuple[Tensor, Tensor]:
+    """Parameter and gradient with weight decay: in the parameter where `keep` was asked for, else in the gradient."""
+    if "keep" in at.scalars:
+        return param * at.scalars["keep"], grad
+    decay = at.hyper["weight_decay"]
+    return param, grad + param * decay if decay else grad

@@ -8,8 +8,9 @@ function of an int does as well.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any, Literal
 
 from tensorgrad.errors import InputError
@@ -29,7 +30,13 @@ class Schedule:
         >>> StepLR(0.1, 10).describe()
         {'kind': 'StepLR', 'lr': 0.1, 'step_size': 10, 'gamma': 0.1}
         """
-        return {"kind": type(self).__name__, **asdict(self)}
+        return {"kind": type(self).__name__, **{f.name: _plain(getattr(self, f.name)) for f in fields(self)}}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Schedule):
+        return value.describe()
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _positive(schedule: Schedule, **counts: float) -> None:
@@ -233,6 +240,112 @@ class OneCycleLR(Schedule):
 
     def _between(self, start: float, end: float, way: float) -> float:
         return _cosine(start, end, way) if self.anneal_strategy == "cos" else start + (end - start) * way
+
+
+@dataclass(frozen=True)
+class PolynomialLR(Schedule):
+    """From `lr` down to 0 in `total_iters` steps, as `(1 - step / total_iters) ** power`.
+
+    Source: torch.optim.lr_scheduler.PolynomialLR.
+
+    >>> [PolynomialLR(1.0, 4, power=2.0)(step) for step in range(6)]
+    [1.0, 0.5625, 0.25, 0.0625, 0.0, 0.0]
+    """
+
+    lr: float
+    total_iters: int = 5
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        _positive(self, total_iters=self.total_iters)
+
+    def __call__(self, step: int) -> float:
+        return self.lr * (1 - min(step, self.total_iters) / self.total_iters) ** self.power
+
+
+@dataclass(frozen=True)
+class CosineAnnealingWarmRestarts(Schedule):
+    """Half cosine waves from `lr` down to `eta_min`, one after the other.
+
+    Args:
+        lr: where each wave starts.
+        T_0: steps of the first wave.
+        T_mult: how many times longer each wave is than the one before.
+        eta_min: where each wave ends.
+
+    Source: Loshchilov and Hutter, SGDR: stochastic gradient descent with warm restarts (2017);
+    torch.optim.lr_scheduler.CosineAnnealingWarmRestarts.
+
+    >>> [round(CosineAnnealingWarmRestarts(1.0, 2, 2)(step), 3) for step in range(7)]
+    [1.0, 0.5, 1.0, 0.854, 0.5, 0.146, 1.0]
+    """
+
+    lr: float
+    T_0: int
+    T_mult: int = 1
+    eta_min: float = 0.0
+
+    def __post_init__(self) -> None:
+        _positive(self, T_0=self.T_0, T_mult=self.T_mult)
+        if self.T_mult < 1:
+            raise InputError(f"CosineAnnealingWarmRestarts: T_mult must be 1 or more, got {self.T_mult}")
+
+    def __call__(self, step: int) -> float:
+        length = self.T_0
+        if self.T_mult == 1:
+            step %= length
+        while step >= length:
+            step, length = step - length, length * self.T_mult
+        return _cosine(self.lr, self.eta_min, step / length)
+
+
+@dataclass(frozen=True)
+class LambdaLR(Schedule):
+    """`lr` times a function of the step.
+
+    Source: torch.optim.lr_scheduler.LambdaLR.
+
+    >>> [LambdaLR(1.0, lambda step: 0.5**step)(step) for step in range(3)]
+    [1.0, 0.5, 0.25]
+    """
+
+    lr: float
+    lr_lambda: Callable[[int], float]
+
+    def __call__(self, step: int) -> float:
+        return self.lr * self.lr_lambda(step)
+
+
+@dataclass(frozen=True)
+class SequentialLR(Schedule):
+    """Schedules one after the other, each counting its own steps from 0.
+
+    Args:
+        schedulers: schedules, or other functions of the step.
+        milestones: the steps at which the second, the third and so on begin.
+
+    Source: torch.optim.lr_scheduler.SequentialLR.
+
+    >>> warmup, rest = LinearLR(1.0, 0.5, total_iters=2), StepLR(1.0, 1, gamma=0.5)
+    >>> [SequentialLR([warmup, rest], milestones=[2])(step) for step in range(5)]
+    [0.5, 0.75, 1.0, 0.5, 0.25]
+    """
+
+    schedulers: Sequence[Callable[[int], float]]
+    milestones: Sequence[int]
+
+    def __post_init__(self) -> None:
+        bounds = [0, *self.milestones]
+        if len(bounds) != len(self.schedulers):
+            raise InputError(
+                f"SequentialLR: {len(self.schedulers)} schedules want one milestone less, got {list(self.milestones)}"
+            )
+        if any(b <= a for a, b in pairwise(bounds)):
+            raise InputError(f"SequentialLR: milestones must be positive and rise, got {list(self.milestones)}")
+
+    def __call__(self, step: int) -> float:
+        at = sum(step >= milestone for milestone in self.milestones)
+        return self.schedulers[at](step - (self.milestones[at - 1] if at else 0))
 
 
 def _cosine(start: float, end: float, way: float) -> float:

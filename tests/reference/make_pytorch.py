@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from losses import LOSSES
 from operations import ROWS, Row, normal
 from torch import nn
 
@@ -69,14 +70,54 @@ OPTIMIZERS: list[tuple[str, dict[str, Any]]] = [
     ("AdamW", {"lr": 0.01, "betas": (0.0, 0.9), "maximize": True}),
 ]
 
+TEN_STEPS: list[tuple[str, dict[str, Any]]] = [
+    ("Adagrad", {}),
+    ("Adagrad", {"lr": 0.1, "lr_decay": 0.3, "weight_decay": 0.1, "initial_accumulator_value": 0.5, "maximize": True}),
+    ("Adagrad", {"lr": 0.1, "groups": [("b", {"lr": 0.02, "lr_decay": 0.5})]}),
+    ("RMSprop", {}),
+    ("RMSprop", {"lr": 0.01, "momentum": 0.9, "weight_decay": 0.1}),
+    ("RMSprop", {"lr": 0.01, "alpha": 0.9, "eps": 1e-4, "centered": True, "maximize": True}),
+    ("RMSprop", {"centered": True, "momentum": 0.5, "groups": [("b", {"momentum": 0.0, "centered": False})]}),
+    ("Adadelta", {}),
+    ("Adadelta", {"lr": 0.5, "rho": 0.7, "eps": 1e-3, "weight_decay": 0.1, "maximize": True}),
+    ("Adadelta", {"groups": [("w", {"lr": 0.25, "rho": 0.5})]}),
+    ("Adamax", {}),
+    ("Adamax", {"lr": 0.01, "betas": (0.5, 0.9), "eps": 1e-3, "weight_decay": 0.1, "maximize": True}),
+    ("Adamax", {"groups": [("b", {"betas": (0.0, 0.5)})]}),
+    ("NAdam", {}),
+    ("NAdam", {"lr": 0.01, "betas": (0.5, 0.9), "weight_decay": 0.1, "momentum_decay": 0.3, "maximize": True}),
+    ("NAdam", {"lr": 0.01, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("NAdam", {"momentum_decay": 0.0, "groups": [("b", {"momentum_decay": 0.1, "eps": 1e-2})]}),
+    ("Muon", {}),
+    ("Muon", {"lr": 0.1, "weight_decay": 0.3, "momentum": 0.5, "nesterov": False, "adjust_lr_fn": "match_rms_adamw"}),
+    ("Muon", {"lr": 0.1, "ns_coefficients": (2.0, -1.5, 0.5), "ns_steps": 3, "groups": [("b", {"lr": 0.01})]}),
+]
+
+
+def made_by_torch(name: str, params: dict[str, nn.Parameter], options: dict[str, Any]) -> list[torch.optim.Optimizer]:
+    """PyTorch's optimizers that together do what ours of this name does."""
+    options = dict(options)
+    changes = dict(options.pop("groups", []))
+    groups = [{"params": [p], **changes.get(n, {})} for n, p in params.items()]
+    if name != "Muon":
+        return [getattr(torch.optim, name)(groups, **options)]
+    matrices, others = ([g for g in groups if (g["params"][0].ndim == 2) == two] for two in (True, False))
+    adamw = {"lr": options.get("lr", 1e-3), "weight_decay": options.get("weight_decay", 0.1)}
+    return [torch.optim.Muon(matrices, **options), torch.optim.AdamW(others, **adamw)]
+
 
 def optimizer(
-    name: str, options: dict[str, Any], scale: float, clip: dict[str, float], steps: int = 6
+    name: str,
+    options: dict[str, Any],
+    scale: float,
+    clip: dict[str, float],
+    steps: int = 6,
+    rows: int = 2,
 ) -> dict[str, Any]:
-    shapes = {"w": (2, 3), "b": (3,)}
+    shapes = {"w": (rows, 3), "b": (3,)}
     params = {n: nn.Parameter(torch.tensor(normal(*s, seed=7))) for n, s in shapes.items()}
     start = {n: plain(p) for n, p in params.items()}
-    made = getattr(torch.optim, name)(params.values(), **options)
+    made = made_by_torch(name, params, options)
     grads, after = [], []
     for step in range(steps):
         given = {n: normal(*s, seed=100 + step) * np.float32(scale * 2.0**-step) for n, s in shapes.items()}
@@ -86,10 +127,18 @@ def optimizer(
             nn.utils.clip_grad_norm_(params.values(), clip["clip_norm"])
         if "clip_value" in clip:
             nn.utils.clip_grad_value_(params.values(), clip["clip_value"])
-        made.step()
+        for part in made:
+            part.step()
         grads.append({n: plain(g) for n, g in given.items()})
         after.append({n: plain(p) for n, p in params.items()})
-    return {"name": name, "options": {**options, **clip}, "start": start, "grads": grads, "params": after}
+    return {
+        "name": name,
+        "options": {**options, **clip},
+        "size": scale,
+        "start": start,
+        "grads": grads,
+        "params": after,
+    }
 
 
 def optimizers() -> list[dict[str, Any]]:
@@ -98,7 +147,10 @@ def optimizers() -> list[dict[str, Any]]:
         optimizer("SGD", {"lr": 0.1}, 3.0, {"clip_norm": 1.0}),
         optimizer("SGD", {"lr": 0.1}, 3.0, {"clip_value": 0.5}),
     ]
-    return cases
+    # Muon's iterations in f32, as ours are, on a copy (PyTorch's bf16 is one)
+    torch.Tensor.bfloat16 = torch.Tensor.clone
+    cases += [optimizer(*row, scale, {}, 10) for row in TEN_STEPS for scale in (1.0, 1e-8, 0.0)]
+    return [*cases, optimizer("Muon", {"lr": 0.1}, 1.0, {}, 10, rows=5)]
 
 
 # Schedules -----------------------------------------------------------------------------
@@ -114,6 +166,37 @@ SCHEDULES: list[tuple[str, dict[str, Any]]] = [
     ("OneCycleLR", {"total_steps": 12, "pct_start": 0.5, "anneal_strategy": "linear", "div_factor": 10.0}),
 ]
 
+LONG_SCHEDULES: list[tuple[str, dict[str, Any]]] = [
+    ("ConstantLR", {}),
+    ("LinearLR", {}),
+    ("LinearLR", {"start_factor": 1.0, "end_factor": 0.0, "total_iters": 80}),
+    ("StepLR", {"step_size": 30}),
+    ("MultiStepLR", {"milestones": [20, 50, 80], "gamma": 0.5}),
+    ("ExponentialLR", {"gamma": 0.97}),
+    ("CosineAnnealingLR", {"T_max": 100}),
+    ("OneCycleLR", {"total_steps": 100}),
+    ("PolynomialLR", {}),
+    ("PolynomialLR", {"total_iters": 70, "power": 2.0}),
+    ("PolynomialLR", {"total_iters": 90, "power": 0.5}),
+    ("CosineAnnealingWarmRestarts", {"T_0": 30}),
+    ("CosineAnnealingWarmRestarts", {"T_0": 7, "T_mult": 2, "eta_min": 0.01}),
+    ("CosineAnnealingWarmRestarts", {"T_0": 1, "T_mult": 3}),
+]
+SEQUENCES: list[tuple[list[tuple[str, dict[str, Any]]], list[int]]] = [
+    ([("LinearLR", {"total_iters": 10}), ("CosineAnnealingLR", {"T_max": 91})], [10]),
+    ([("ConstantLR", {"factor": 0.1, "total_iters": 99}), ("ExponentialLR", {"gamma": 0.9})], [20]),
+    ([("PolynomialLR", {"total_iters": 30}), ("StepLR", {"step_size": 5}), ("LinearLR", {})], [25, 60]),
+]
+
+
+def sequence(parts: list[tuple[str, dict[str, Any]]], milestones: list[int], steps: int = 100) -> dict[str, Any]:
+    lr = 0.5
+    made = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=lr)
+    schedulers = [getattr(torch.optim.lr_scheduler, name)(made, **options) for name, options in parts]
+    scheduler = torch.optim.lr_scheduler.SequentialLR(made, schedulers, milestones)
+    ours = [(name, {"lr": lr, **options}) for name, options in parts]
+    return {"schedulers": ours, "milestones": milestones, "values": rates(made, scheduler, steps)}
+
 
 def schedule(name: str, options: dict[str, Any], steps: int = 12) -> dict[str, Any]:
     lr = 0.5
@@ -121,13 +204,17 @@ def schedule(name: str, options: dict[str, Any], steps: int = 12) -> dict[str, A
     rate = {"max_lr": lr} if name == "OneCycleLR" else {}
     ours = rate or {"lr": lr}
     scheduler = getattr(torch.optim.lr_scheduler, name)(made, **rate, **options)
+    return {"name": name, "options": {**ours, **options}, "values": rates(made, scheduler, steps)}
+
+
+def rates(made: Any, scheduler: Any, steps: int) -> list[float]:
     values = []
     for step in range(steps):
         values.append(made.param_groups[0]["lr"])
         made.step()
         if step + 1 < steps:
             scheduler.step()
-    return {"name": name, "options": {**ours, **options}, "values": values}
+    return values
 
 
 # Modules -------------------------------------------------------------------------------
@@ -237,9 +324,12 @@ def main() -> None:
     torch.set_num_threads(1)
     data = {
         "torch": torch.__version__,
-        "operations": [operation(row) for row in ROWS],
+        "operations": [operation(row) for row in (*ROWS, *LOSSES)],
         "optimizers": optimizers(),
-        "schedules": [schedule(*row) for row in SCHEDULES],
+        "schedules": [
+            schedule(*row, steps) for rows, steps in ((SCHEDULES, 12), (LONG_SCHEDULES, 100)) for row in rows
+        ],
+        "sequences": [sequence(*row) for row in SEQUENCES],
         "keys": [keys(*row) for row in MODULES.items()],
         "forwards": [forward(name, *row) for name, row in FORWARDS.items()],
         "statistics": [statistics(name, *row) for name, row in STATISTICS.items()],

@@ -134,6 +134,7 @@ COMPOSITES = [
     *(Row(f"mse_loss {r}", f"mse_loss(a, b, reduction='{r}')", {"a": A, "b": B}) for r in ("mean", "sum", "none")),
 ]
 
+
 MATMULS = [
     Row(f"matmul {a.shape} {b.shape}", "a @ b", {"a": a, "b": b})
     for a, b in (

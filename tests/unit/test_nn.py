@@ -154,21 +154,40 @@ def test_the_padding_row_gets_no_gradient() -> None:
         nn.Embedding(3, 2, padding_idx=3)
 
 
-def test_losses() -> None:
-    logits, target = f([[1, 2, 0], [0, 0, 3]]), np.array([1, 2], np.int32)
+LOSSES = [
+    ("CrossEntropyLoss()", "cross_entropy", "x, t", ""),
+    ("CrossEntropyLoss([1, 2, 3], 1, 'sum', 0.5)", "cross_entropy", "x, t", ", [1, 2, 3], 1, 'sum', 0.5"),
+    ("NLLLoss([1, 2, 3])", "nll_loss", "x, t", ", [1, 2, 3]"),
+    ("NLLLoss(None, 1, 'none')", "nll_loss", "x, t", ", None, 1, 'none'"),
+    ("MSELoss('sum')", "mse_loss", "x, p", ", 'sum'"),
+    ("L1Loss('none')", "l1_loss", "x, p", ", 'none'"),
+    ("SmoothL1Loss('sum', 0.25)", "smooth_l1_loss", "x, p", ", 'sum', 0.25"),
+    ("HuberLoss('none', 0.25)", "huber_loss", "x, p", ", 'none', 0.25"),
+    ("BCELoss([1, 2, 3], 'sum')", "binary_cross_entropy", "p, p", ", [1, 2, 3], 'sum'"),
+    ("BCEWithLogitsLoss([1, 2, 3], 'sum', 2)", "binary_cross_entropy_with_logits", "x, p", ", [1, 2, 3], 'sum', 2"),
+    ("KLDivLoss('batchmean', True)", "kl_div", "x, p", ", 'batchmean', True"),
+    ("CosineSimilarity(0, 10.0)", "cosine_similarity", "x, p", ", 0, 10.0"),
+    ("CosineEmbeddingLoss(0.5, 'sum')", "cosine_embedding_loss", "x, p, s", ", 0.5, 'sum'"),
+]
 
-    def fn(x: Tensor, t: Tensor) -> list[Tensor]:
-        log = nn.LogSoftmax(1)(x)
-        return [
-            nn.CrossEntropyLoss()(x, t),
-            nn.NLLLoss()(log, t),
-            nn.CrossEntropyLoss(ignore_index=1, reduction="sum")(x, t),
-            nn.MSELoss()(x, ops.zeros((2, 3))),
-        ]
 
-    cross, nll, one, mse = run(fn, x=logits, t=target)
-    rows = np.log(np.exp(logits).sum(1)) - logits[[0, 1], target]
-    assert cross == pytest.approx(rows.mean(), rel=1e-5)
-    assert nll == pytest.approx(rows.mean(), rel=1e-5)
-    assert one == pytest.approx(rows[1], rel=1e-5)
-    assert mse == pytest.approx(14 / 6)
+@pytest.mark.parametrize(("made", "function", "given", "options"), LOSSES)
+def test_losses_are_their_functions(made: str, function: str, given: str, options: str) -> None:
+    x, p = f([[1, 2, 0], [0, 0, 3]]), f([[0.2, 0.5, 0.3], [0.1, 0, 0.9]])
+    t, s = np.array([1, 2], np.int32), np.array([1, -1], np.int32)
+    module = eval(made, dict(vars(nn)))
+
+    def fn(**arrays: Tensor) -> list[Tensor]:
+        called = eval(f"module({given})", {"module": module, **arrays})
+        return [called, eval(f"{function}({given}{options})", {**vars(nn.functional), **arrays})]
+
+    found, wanted = run(fn, x=x, p=p, t=t, s=s)
+    assert np.isfinite(wanted).all()
+    assert wanted.any()
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_the_weight_of_a_loss_is_a_buffer() -> None:
+    model = nn.ModuleDict({"loss": nn.BCEWithLogitsLoss(pos_weight=[1.0, 3.0]), "plain": nn.CrossEntropyLoss()})
+    assert {name: value.tolist() for name, value in model.state_dict().items()} == {"loss.pos_weight": [1.0, 3.0]}
+    assert not list(model.parameters())

@@ -13,7 +13,7 @@ from reference.cases import CASES, Case
 from reference.stored import array, arrays, pytorch, run
 from tensorgrad import ops
 from tensorgrad.dtypes import bool_, f32, i32, u32
-from tensorgrad.errors import DtypeError, ShapeError, TraceError
+from tensorgrad.errors import DtypeError, InputError, ShapeError, TraceError
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import tensor_input, trace
 
@@ -117,7 +117,28 @@ def test_promotion(fn: Any, dtype: Any) -> None:
         (lambda x, n: x[5], ShapeError, "out of range"),
         (lambda x, n: x[0, 0, 0], ShapeError, "3 indices"),
         (lambda x, n: x[x > 0], DtypeError, "where"),
-        (lambda x, n: ops.cross_entropy(x, x), DtypeError, "integers"),
+        (
+            lambda x, n: ops.cross_entropy(x, x, ignore_index=1),
+            InputError,
+            "ignore_index must be left out",
+        ),
+        (lambda x, n: ops.cross_entropy(x, x[0]), ShapeError, "cross_entropy: the input .* must have one shape"),
+        (lambda x, n: ops.cross_entropy(x, n > 0), DtypeError, "cross_entropy: targets are class numbers"),
+        (lambda x, n: ops.cross_entropy(n, n), DtypeError, "cross_entropy"),
+        (lambda x, n: ops.cross_entropy(x, n, weight=[1, 2]), ShapeError, "one number for each of the 4 classes"),
+        (lambda x, n: ops.cross_entropy(x, n, label_smoothing=1.5), InputError, "label_smoothing must be from 0 to 1"),
+        (lambda x, n: ops.cross_entropy(x, n, reduction="avg"), InputError, "'none', 'sum' or 'mean', got 'avg'"),  # pyright: ignore
+        (lambda x, n: ops.nll_loss(x, x), DtypeError, "nll_loss: targets are class numbers"),
+        (lambda x, n: ops.cross_entropy(x[0, 0], n[0]), ShapeError, "do not fit inputs"),
+        (lambda x, n: ops.l1_loss(x, x[0]), ShapeError, "l1_loss: the input .* must have one shape"),
+        (lambda x, n: ops.smooth_l1_loss(x, x, beta=-1), InputError, "beta must be 0 or more, got -1"),
+        (lambda x, n: ops.huber_loss(x, x, delta=0), InputError, "delta must be positive, got 0"),
+        (lambda x, n: ops.binary_cross_entropy(x, x[:1]), ShapeError, "must have one shape"),
+        (lambda x, n: ops.binary_cross_entropy(n, n), DtypeError, "binary_cross_entropy"),
+        (lambda x, n: ops.binary_cross_entropy(x, x, weight=n), ShapeError, "broadcast"),
+        (lambda x, n: ops.kl_div(x, x, reduction="batch"), InputError, "kl_div: reduction must be"),  # pyright: ignore
+        (lambda x, n: ops.cosine_similarity(x, x, dim=2), ShapeError, "cosine_similarity"),
+        (lambda x, n: ops.cosine_embedding_loss(x, x, x), ShapeError, r"inputs are \[N, D\] with targets \[N\]"),
         (lambda x, n: ops.cross_entropy(x, n[:1]), ShapeError, r"\[2\]"),
         (lambda x, n: ops.softmax(n), DtypeError, "astype"),
         (lambda x, n: ops.max(x[:0], 0), ShapeError, "no elements"),
