@@ -33,9 +33,11 @@ def test_along_rows(rows: int, length: int, expected: Shape) -> None:
     assert shape_of(rows, length) == expected
 
 
-def test_across_rows_neighbours_read_neighbours() -> None:
-    assert shape_of(100_000, 16, axis=0) == Shape(256, 1, False, False, 8)
-    assert shape_of(128, 1024, axis=0) == Shape(8, 32, False, False, 8)
+@pytest.mark.parametrize(("rows", "length"), [(100_000, 16), (128, 1024)])
+def test_across_rows_neighbours_read_neighbours(rows: int, length: int) -> None:
+    shape = shape_of(rows, length, axis=0)
+    assert (shape.adjacent, shape.subgroup) == (False, False)
+    assert shape.rows >= 8  # of one workgroup, which read the elements of a cache line together
 
 
 @pytest.mark.parametrize("rows", [1, 3, 64, 512, 5000])
