@@ -348,13 +348,16 @@ class Train(ManySteps, Inspected):
 
     # -- other programs on the same state ---------------------------------------------------------
 
-    async def attach(self, fn: Callable[..., Any], inputs: Any, *, training: bool = False) -> Predictor:
+    async def attach(
+        self, fn: Callable[..., Any], inputs: Any, *, training: bool = False, averaged: bool = False
+    ) -> Predictor:
         """Another function of the model on the same weights: a prediction, an accuracy.
 
         Args:
             fn: `fn(model, **inputs)`; returns a Tensor or a tuple, list or mapping of them.
             inputs: specs; a None size takes any, at one compilation a size (the last 8 are kept).
             training: what Dropout and its like see.
+            averaged: use the running averages of the weights, which an optimizer with `ema_decay` keeps.
 
         >>> import asyncio
         >>> import numpy as np
@@ -369,7 +372,9 @@ class Train(ManySteps, Inspected):
         >>> asyncio.run(predict())
         (3, 2)
         """
-        return Predictor(self.state, fn, Structure(inputs), training)
+        if averaged and self.optimizer.ema_decay is None:
+            raise InputError("the optimizer keeps no averages of the weights; give it an ema_decay", call_site())
+        return Predictor(self.state, fn, Structure(inputs), training, self._prefix if averaged else None)
 
     def destroy(self) -> None:
         """Frees what the step owns on the device; the state's tensors live on. Safe twice."""

@@ -12,17 +12,18 @@ from tensorgrad.callsite import call_site
 from tensorgrad.compiled import Built
 from tensorgrad.debug import stage
 from tensorgrad.device.base import Limits
+from tensorgrad.dtypes import f32, i32
 from tensorgrad.errors import InputError, TraceError
 from tensorgrad.graph import Graph, Value
 from tensorgrad.inspect import CheckReport, Inspected
 from tensorgrad.nn.module import Module
-from tensorgrad.ops import stop_gradient
+from tensorgrad.ops import cast, reshape, stop_gradient, where
 from tensorgrad.passes import optimize
 from tensorgrad.program import Recipe
 from tensorgrad.state import State, open_state
 from tensorgrad.structure import Structure, is_nest, parts, rebuild
 from tensorgrad.tensor import Tensor
-from tensorgrad.trace import tensor_input, trace_into
+from tensorgrad.trace import current_trace, module_leaf, state_input, tensor_input, trace_into
 
 CACHED = 8
 """Programs that a function with open sizes keeps, the last used ones."""
@@ -48,8 +49,11 @@ class Predictor(Inspected):
     Awaiting a call gives NumPy arrays in the form that the function returned its tensors in.
     """
 
-    def __init__(self, state: State, fn: Callable[..., Any], inputs: Structure, training: bool) -> None:
+    def __init__(
+        self, state: State, fn: Callable[..., Any], inputs: Structure, training: bool, averages: str | None = None
+    ) -> None:
         self.state, self.fn, self.inputs, self.training = state, fn, inputs, training
+        self.averages = averages  # the prefix of the optimizer that averages the weights
         state.check_inputs(inputs.leaves)
         self._programs: OrderedDict[tuple[tuple[int, ...], ...], _Program] = OrderedDict()
         self._store: Any = None
@@ -113,6 +117,8 @@ class Predictor(Inspected):
         def run() -> Outputs:
             leaves = {n: tensor_input(n, spec.static_shape, spec.dtype) for n, spec in structure.leaves.items()}
             args, kwargs = structure.arguments(leaves)
+            if self.averages is not None:
+                use_averages(self.state, self.averages)
             return collect(graph, self.fn(self.state.module, *args, **kwargs))
 
         with stage("trace"):
@@ -134,6 +140,23 @@ class Predictor(Inspected):
         if built is None:
             raise InputError("nothing is compiled before the first call tells the shapes; call it once", call_site())
         return built
+
+
+def use_averages(state: State, prefix: str) -> None:
+    """In the running trace, parameters stand for the averages that an optimizer keeps of them.
+
+    Before the first update, and where it trains them not, they stand for themselves.
+    """
+    stem, leaves = f"{prefix}.ema.", current_trace().leaves
+    started = state_input(f"{prefix}.n_averaged", (), i32) > 0
+    arenas = {name: state_input(name, *type_) for name, type_ in state.arenas.items() if name.startswith(stem)}
+    found = {p.name: reshape(arenas[name][p.place], *p.shape) for name in arenas for p in state.packs[name]}
+    for key, name in state.names.items():
+        if stem + name in state.kinds:
+            param = module_leaf(state.tensors[name], "param")
+            assert param is not None
+            average = found[stem + name] if stem + name in found else state_input(stem + name, param.shape, f32)
+            leaves[key] = where(started, cast(average, param.dtype), param)
 
 
 def function_recipe(graph: Graph, outputs: Outputs) -> Recipe:

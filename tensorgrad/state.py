@@ -84,6 +84,7 @@ class State:
         self.placed: set[str] = set()
         self.packs: dict[str, tuple[Part, ...]] = {}
         self.kinds: dict[str, TensorType] = {}
+        self.arenas: dict[str, TensorType] = {}
         self.initial: dict[str, float] = {}
         self.unsure = False
         self.turns = Turns()
@@ -179,6 +180,8 @@ class State:
         for name in new - self.values.keys():
             type_, initial = interface.held[name]
             shapes = {p.name: p.shape for p in self.packs[name]} if name in self.packs else {name: type_.shape}
+            if name in self.packs:
+                self.arenas[name] = type_
             self.kinds |= {part: TensorType(shape, type_.dtype) for part, shape in shapes.items()}
             self.initial.update(dict.fromkeys(shapes, float(initial)))
         return built
@@ -210,7 +213,7 @@ class State:
         before, found = vars(self).copy(), dict[Client, Built]()
         self.backend, self.store = backend, backend.store()
         # what no program needs any more, such as the momenta of one that is gone, stays behind
-        self.placed, self.packs, self.kinds, self.initial = set(), {}, {}, {}
+        self.placed, self.packs, self.kinds, self.arenas, self.initial = set(), {}, {}, {}, {}
         self.counts = dict.fromkeys(self.counts, 0)
         # others use tensors wherever they are; one that lays them together has to come first
         clients = sorted(self._clients, key=lambda client: -sum(map(bool, client.spans or ())))

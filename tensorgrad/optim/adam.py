@@ -22,7 +22,7 @@ class Adam(Optimizer):
         eps: added to the root of the second average, after its bias was corrected.
         weight_decay: this times the parameter is added to its gradient.
         amsgrad: divide by the largest second average so far.
-        maximize, groups, params, clip_norm, clip_value: see `Optimizer`.
+        maximize, groups, params, clip_norm, clip_value, accumulate, ema_decay: see `Optimizer`.
 
     Source: Kingma and Ba, Adam: a method for stochastic optimization (2014); Reddi, Kale and
     Kumar, On the convergence of Adam and beyond (2018), for amsgrad.
@@ -68,7 +68,7 @@ class AdamW(Adam):
     Args:
         lr, betas, eps, amsgrad: as `Adam`.
         weight_decay: 0.01 by default.
-        maximize, groups, params, clip_norm, clip_value: see `Optimizer`.
+        maximize, groups, params, clip_norm, clip_value, accumulate, ema_decay: see `Optimizer`.
 
     Source: Loshchilov and Hutter, Decoupled weight decay regularization (2019).
 
@@ -90,7 +90,7 @@ class Adamax(Optimizer):
         betas: how much of the average and of the largest gradient stays from step to step.
         eps: added to the size of the gradient.
         weight_decay: this times the parameter is added to its gradient.
-        maximize, groups, params, clip_norm, clip_value: see `Optimizer`.
+        maximize, groups, params, clip_norm, clip_value, accumulate, ema_decay: see `Optimizer`.
 
     Source: Kingma and Ba, Adam: a method for stochastic optimization (2014), section 7.1.
 
@@ -130,7 +130,7 @@ class NAdam(Optimizer):
         weight_decay: this times the parameter is added to its gradient.
         momentum_decay: how fast the momentum goes from half of `betas[0]` to the whole of it.
         decoupled_weight_decay: weight decay shrinks the parameter itself, as in `AdamW`.
-        maximize, groups, params, clip_norm, clip_value: see `Optimizer`.
+        maximize, groups, params, clip_norm, clip_value, accumulate, ema_decay: see `Optimizer`.
 
     Source: Dozat, Incorporating Nesterov momentum into Adam (2016).
 

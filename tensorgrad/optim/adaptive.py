@@ -21,7 +21,7 @@ class Adagrad(Optimizer):
         weight_decay: this times the parameter is added to its gradient.
         initial_accumulator_value: what the sums start as.
         eps: added to the root.
-        maximize, groups, params, clip_norm, clip_value: see `Optimizer`.
+        maximize, groups, params, clip_norm, clip_value, accumulate, ema_decay: see `Optimizer`.
 
     Source: Duchi, Hazan and Singer, Adaptive subgradient methods for online learning (2011).
 
@@ -61,7 +61,7 @@ class RMSprop(Optimizer):
         momentum: how much of the last direction stays.
         centered: divide by the standard deviation, the average of the gradients taken off. Where rounding
             makes the variance negative it is 0 (PyTorch's step is NaN).
-        maximize, groups, params, clip_norm, clip_value: see `Optimizer`.
+        maximize, groups, params, clip_norm, clip_value, accumulate, ema_decay: see `Optimizer`.
 
     Source: Hinton, Neural networks for machine learning, lecture 6e (2012); Graves, Generating sequences
     with recurrent neural networks (2013), equation 38, for the centered form.
@@ -107,7 +107,7 @@ class Adadelta(Optimizer):
         rho: how much of the averages stays from step to step.
         eps: added to both averages under the root.
         weight_decay: this times the parameter is added to its gradient.
-        maximize, groups, params, clip_norm, clip_value: see `Optimizer`.
+        maximize, groups, params, clip_norm, clip_value, accumulate, ema_decay: see `Optimizer`.
 
     Source: Zeiler, ADADELTA: an adaptive learning rate method (2012).
 

@@ -21,7 +21,7 @@ class Lion(Optimizer):
         lr: the learning rate, a number or a schedule.
         betas: how much of the average stays, in what gives the sign and in what is kept.
         weight_decay: shrinks the parameters themselves, by `lr * weight_decay` a step.
-        maximize, groups, params, clip_norm, clip_value: see `Optimizer`.
+        maximize, groups, params, clip_norm, clip_value, accumulate, ema_decay: see `Optimizer`.
 
     Source: Chen et al., Symbolic discovery of optimization algorithms (2023), algorithm 2.
 

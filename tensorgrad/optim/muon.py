@@ -36,7 +36,7 @@ class Muon(Optimizer):
             AdamW's learning rate and weight decay do.
         adamw: use AdamW, for a group.
         adamw_betas, adamw_eps: as `AdamW`'s.
-        maximize, groups, params, clip_norm, clip_value: see `Optimizer`.
+        maximize, groups, params, clip_norm, clip_value, accumulate, ema_decay: see `Optimizer`.
 
     Source: Jordan et al., Muon: an optimizer for hidden layers in neural networks (2024); Liu et al., Muon is
     scalable for LLM training (2025), for "match_rms_adamw".

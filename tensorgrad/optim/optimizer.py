@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensorgrad import ops
-from tensorgrad.dtypes import DType, f32
+from tensorgrad.dtypes import DType, f32, i32
 from tensorgrad.errors import InputError
 from tensorgrad.ops.arena import ALIGNMENT, pack, place
 from tensorgrad.optim.clip import clip_grad_norm, clip_grad_value
@@ -39,7 +39,16 @@ SMALL = 128 << 10
 
 Groups = Sequence[tuple[Which, Mapping[str, Any]]]
 
-_OPTIONS = frozenset({"maximize", "groups", "params", "clip_norm", "clip_value"})
+_OPTIONS = {
+    "maximize": False,
+    "groups": (),
+    "params": None,
+    "clip_norm": None,
+    "clip_value": None,
+    "accumulate": 1,
+    "ema_decay": None,
+}
+"""What all optimizers have, with the defaults. Groups may change `maximize` alone."""
 _NOT_NEGATIVE = frozenset(
     {"alpha", "eps", "initial_accumulator_value", "lr_decay", "momentum", "momentum_decay", "weight_decay"}
 )
@@ -89,6 +98,11 @@ class Optimizer:
             and have an optimizer each: `params="generator.*"`.
         clip_norm: scale the gradients down together where their norm is larger.
         clip_value: cut each element of the gradients off at this size.
+        accumulate: update at every so many steps, by the average of their gradients (of which clipping is
+            done, too). Schedules and bias corrections count updates. A step whose loss is not finite is none.
+        ema_decay: keep a running average of the parameters, of which this much stays at each update:
+            `train.attach(..., averaged=True)` computes with it, the state dict has it as `optim.ema.NAME`.
+            The first update starts it, as in torch.optim.swa_utils.get_ema_multi_avg_fn.
 
     >>> from dataclasses import dataclass, field, fields
     >>> from tensorgrad import ops, optim
@@ -109,6 +123,8 @@ class Optimizer:
     params: Which | None = field(default=None, kw_only=True)
     clip_norm: float | None = field(default=None, kw_only=True)
     clip_value: float | None = field(default=None, kw_only=True)
+    accumulate: int = field(default=1, kw_only=True)
+    ema_decay: float | None = field(default=None, kw_only=True)
 
     prefix = "optim"
     """Goes before the names of all states and step scalars; two optimizers on one state need two."""
@@ -120,6 +136,11 @@ class Optimizer:
         for name in ("clip_norm", "clip_value"):
             value = getattr(self, name)
             self._require(name, value, value is None or value > 0, "positive")
+        whole = isinstance(self.accumulate, int | np.integer) and self.accumulate > 0
+        self._require("accumulate", self.accumulate, whole, "a whole number, 1 or more")
+        self._require(
+            "ema_decay", self.ema_decay, self.ema_decay is None or 0 <= self.ema_decay < 1, "from 0 to below 1"
+        )
         for _, changes in self.groups:
             if unknown := sorted(changes.keys() - set(self._names)):
                 raise InputError(
@@ -179,9 +200,10 @@ class Optimizer:
         """The host numbers of a step, for `step_scalar`.
 
         Args:
-            step: counted from 1.
+            step: counted from 1, those that only add to the gradients too.
         """
         numbers: dict[str, float] = {}
+        step = (step - 1) // self.accumulate + 1
         for index in range(len(self.groups) + 1):
             hyper = self._hyper(index)
             lr: LearningRate = hyper["lr"]
@@ -230,16 +252,44 @@ class Optimizer:
         if scale:
             ok = ok & all_finite(used.values())
             used = used if keep else {name: scale.unscaled(grad, ok) for name, grad in used.items()}
+        due = ok
+        if self.accumulate > 1:
+            used, due = self._accumulated(params, used, ok)
         if self.clip_value is not None:
             used = clip_grad_value(used, self.clip_value)
         if self.clip_norm is not None:
             used = clip_grad_norm(used, self.clip_norm)
         rules = {index: self._rule(index) for index in dict.fromkeys(groups.values())}
-        for name, param in params.items():
-            self._update(name, param, used[name], rules[groups[name]], ok)
+        news = {name: self._update(name, param, used[name], rules[groups[name]], due) for name, param in params.items()}
+        if self.ema_decay is not None:
+            self._average(params, news, due, self.ema_decay)
         if scale:
             scale.adjust(ok)
         return Updated(held, ok)
+
+    def _accumulated(
+        self, params: Mapping[str, Tensor], grads: Mapping[str, Tensor], ok: Tensor
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """The averages of the gradients since the last update, and whether this step updates: at every n-th only."""
+        count = state_input(f"{self.prefix}.accumulated", (), i32)
+        due = count >= self.accumulate - 1
+        update_state(count, ops.where(ok, ops.where(due, 0, count + 1), count))
+        found = {}
+        for name, grad in grads.items():
+            old = self._state("accumulated", name, params[name])
+            new = old + ops.cast(grad, f32) * (1 / self.accumulate)
+            update_state(old, ops.where(ok, ops.where(due, 0.0, new), old))
+            found[name] = ops.cast(new, grad.dtype)
+        return found, ok & due
+
+    def _average(self, params: Mapping[str, Tensor], news: Mapping[str, Tensor], ok: Tensor, decay: float) -> None:
+        """The running averages of the parameters, started by the first update."""
+        count = state_input(f"{self.prefix}.n_averaged", (), i32)
+        update_state(count, ops.where(ok, count + 1, count))
+        rate = ops.where(count > 0, 1 - decay, 1.0)
+        for name, param in params.items():
+            old = self._state("ema", name, param)
+            update_state(old, ops.where(ok, old + (ops.cast(news[name], f32) - old) * rate, old))
 
     def _packed(
         self, params: Mapping[str, Tensor], grads: Mapping[str, Tensor], groups: Mapping[str, int], span: int
@@ -277,18 +327,21 @@ class Optimizer:
             {key: group for key, (group, _) in packs.items()} | {name: groups[name] for name in apart},
         )
 
-    def _update(self, name: str, param: Tensor, grad: Tensor, at: Rule, ok: Tensor) -> None:
-        state = {
-            # the averages of an f16 parameter would not fit f16
-            key: state_input(f"{self.prefix}.{key}.{name}", param.shape, f32, initial)
-            for key, initial in self.state(param, at.hyper).items()
-        }
-        if param.graph.node(param.value).op == "pack":
-            param.graph.packs.update({f"{self.prefix}.{key}.{name}": param.value for key in state})
+    def _update(self, name: str, param: Tensor, grad: Tensor, at: Rule, ok: Tensor) -> Tensor:
+        state = {key: self._state(key, name, param, initial) for key, initial in self.state(param, at.hyper).items()}
         new, new_state = self.rule(param, -grad if at.hyper["maximize"] else grad, state, at)
         for key, old in state.items():
             update_state(old, ops.where(ok, new_state[key], old))
-        update_state(param, ops.where(ok, ops.cast(new, param.dtype), param))
+        new = ops.cast(new, param.dtype)
+        update_state(param, ops.where(ok, new, param))
+        return new
+
+    def _state(self, key: str, name: str, param: Tensor, initial: float = 0.0) -> Tensor:
+        """A leaf of the parameter's shape, in f32: the averages of an f16 parameter would not fit f16."""
+        leaf = f"{self.prefix}.{key}.{name}"
+        if param.graph.node(param.value).op == "pack":
+            param.graph.packs[leaf] = param.value
+        return state_input(leaf, param.shape, f32, initial)
 
     def _rule(self, index: int) -> Rule:
         hyper = self._hyper(index)
@@ -310,7 +363,7 @@ class Optimizer:
         return 0
 
     def __repr__(self) -> str:
-        options = {name: value for name in sorted(_OPTIONS) if (value := getattr(self, name))}
+        options = {name: value for name, usual in _OPTIONS.items() if (value := getattr(self, name)) != usual}
         shown = {**self.hyper, **options}
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in shown.items())})"
 

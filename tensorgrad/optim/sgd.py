@@ -20,7 +20,7 @@ class SGD(Optimizer):
         dampening: how much less of the gradient enters the momentum, from the second step on.
         weight_decay: this times the parameter is added to its gradient.
         nesterov: look ahead by the momentum; wants a momentum and no dampening.
-        maximize, groups, params, clip_norm, clip_value: see `Optimizer`.
+        maximize, groups, params, clip_norm, clip_value, accumulate, ema_decay: see `Optimizer`.
 
     Source: Sutskever et al., On the importance of initialization and momentum in deep learning (2013).
 

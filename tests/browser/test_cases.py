@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from averaging_cases import accumulation, averages
 from reference.agree import case_agrees, given, operation_agrees, optimizer_agrees
 from reference.cases import CASES, Case
 from reference.stored import f, pytorch
@@ -35,6 +38,11 @@ OPTIMIZERS = [n for n, case in enumerate(pytorch()["optimizers"]) if len(case["g
 @pytest.mark.parametrize("at", OPTIMIZERS)
 async def test_optimizers_step_as_pytorch(at: int) -> None:
     await optimizer_agrees(pytorch()["optimizers"][at], "webgpu")
+
+
+@pytest.mark.parametrize("case", [accumulation, averages], ids=lambda case: case.__name__)
+async def test_averaging(case: Any) -> None:
+    await case("webgpu")
 
 
 async def test_a_loss_that_is_not_finite_changes_nothing() -> None:

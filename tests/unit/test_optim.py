@@ -348,12 +348,14 @@ def test_signatures_tell_every_argument() -> None:
     shown = str(inspect.signature(optim.AdamW))
     for text in ("lr: 'LearningRate' = 0.001, betas", "weight_decay: 'float' = 0.01, amsgrad: 'bool' = False, *, "):
         assert text in shown
-    assert list(inspect.signature(optim.NAdam).parameters)[-5:] == [
+    assert list(inspect.signature(optim.NAdam).parameters)[-7:] == [
         "maximize",
         "groups",
         "params",
         "clip_norm",
         "clip_value",
+        "accumulate",
+        "ema_decay",
     ]
 
 
