@@ -29,6 +29,9 @@ UNROLL = 8
 ENOUGH = 1 << 15
 """Invocations that keep a large GPU busy."""
 
+ROUNDS = 1 << 15
+"""Rounds of all its loops that a lane may take on a CPU: llvmpipe leaves a loop after 65,535 without a word."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -91,7 +94,10 @@ def choose(kernel: Kernel, limits: Limits) -> Shape:
     adjacent = _along_memory(kernel)
     most = min(limits.invocations, 256)
     if limits.software:
-        return Shape(min(most, 64) if rows >= 64 else 1, 1, adjacent)
+        rounds, lanes = sum(loops) + (kernel.cols.size if kernel.cols else 0), 1
+        while lanes < most and rounds > ROUNDS * lanes:
+            lanes *= 2
+        return Shape(1 if lanes > 1 or rows < 64 else 64, lanes, adjacent, unroll=UNROLL if lanes > 1 else 1)
     group = limits.subgroup_size
     # within a subgroup no barrier is needed; only long rows are worth more lanes than that
     widest = group if group and adjacent and length <= 32 * group else most
