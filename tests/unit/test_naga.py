@@ -38,7 +38,12 @@ ADAPTERS = {
     "guaranteed limits": Limits(),
 }
 SMALL = Tile(32, 32, 16, 4, 4)
-DIRECT = (Tile(16, 16, 0, 4, 4), Tile(8, 32, 0, 8, 8), Tile(4, 16, 0, 1, 4))
+DIRECT = (
+    Tile(4, 16, 0, 1, 4),
+    Tile(8, 32, 0, 8, 8),
+    Tile(16, 16, 0, 16, 4, quads=True),
+    Tile(32, 16, 0, 8, 16, quads=True),
+)
 
 
 # Every source compiles ------------------------------------------------------------------------
@@ -133,7 +138,7 @@ def test_matmuls_of_odd_sizes() -> None:
     assert [name.split(" ")[1] for name in names[:3]] == [str(tile) for tile in SOME[:3]]
 
 
-@pytest.mark.parametrize("tile", [SMALL, DIRECT[0]], ids=str)
+@pytest.mark.parametrize("tile", [SMALL, DIRECT[2]], ids=str)
 def test_matmuls_with_what_surrounds_them(tile: Tile) -> None:
     sizes = (3, 17, 33, 10)
     cases = [*matmul_cases.epilogues(sizes), *matmul_cases.operands(sizes), *matmul_cases.images(2, 3, 6, 7, 20)]
