@@ -94,10 +94,8 @@ def choose(kernel: Kernel, limits: Limits) -> Shape:
     adjacent = _along_memory(kernel)
     most = min(limits.invocations, 256)
     if limits.software:
-        rounds, lanes = sum(loops) + (kernel.cols.size if kernel.cols else 0), 1
-        while lanes < most and rounds > ROUNDS * lanes:
-            lanes *= 2
-        return Shape(1 if lanes > 1 or rows < 64 else 64, lanes, adjacent, unroll=UNROLL if lanes > 1 else 1)
+        rounds = sum(loops) + (kernel.cols.size if kernel.cols else 0)
+        return _on_cpu(rows, rounds, adjacent, most, limits)
     group = limits.subgroup_size
     # within a subgroup no barrier is needed; only long rows are worth more lanes than that
     widest = group if group and adjacent and length <= 32 * group else most
@@ -113,6 +111,16 @@ def choose(kernel: Kernel, limits: Limits) -> Shape:
         together //= 2
     subgroup = adjacent and lanes > 1 and group is not None and lanes <= group
     return Shape(together, lanes, adjacent, subgroup, UNROLL)
+
+
+def _on_cpu(rows: int, rounds: int, adjacent: bool, most: int, limits: Limits) -> Shape:
+    """A row to each lane; of few rows, one to the lanes of an instruction, and of very long ones, to many lanes."""
+    if rows < 64 and limits.subgroup_size == 4 and 64 <= rounds <= 4 * ROUNDS:
+        return Shape(1, 4, True, subgroup=True)
+    lanes = 1
+    while lanes < most and rounds > ROUNDS * lanes:
+        lanes *= 2
+    return Shape(1 if lanes > 1 or rows < 64 else 64, lanes, adjacent, unroll=UNROLL if lanes > 1 else 1)
 
 
 def _along_memory(kernel: Kernel) -> bool:
