@@ -43,7 +43,7 @@ class Gpu {
     const adapter = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
     const timed = adapter.features.has("timestamp-query");
     const device = await adapter.requestDevice({
-      requiredFeatures: timed ? ["timestamp-query"] : [],
+      requiredFeatures: ["timestamp-query", "subgroups"].filter((name) => adapter.features.has(name)),
       requiredLimits: Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]])),
     });
     await post("adapter", { vendor: adapter.info.vendor, architecture: adapter.info.architecture, timed, storage: adapter.limits.maxComputeWorkgroupStorageSize });
