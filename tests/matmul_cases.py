@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +14,7 @@ from tensorgrad.lower.evaluate import evaluate
 from tensorgrad.lower.expr import Expr, below, both, const, expr, from_index, load, loads, rebuild, where
 from tensorgrad.lower.index import Index, Var, dynamic, of_var, ravel, unravel
 from tensorgrad.lower.kernel import Kernel, Matmul, Store
+from tensorgrad.wgsl.matmul_tiles import Tile
 
 A, B, OUT, SECOND, BIAS, OTHER = (Value(i) for i in range(6))
 POISON = -12345.0
@@ -145,6 +146,17 @@ def odd_sizes() -> Iterator[Case]:
                 seed=count,
             )
             count += 1
+
+
+def spread(tiles: Iterable[Tile], start: int = 0) -> Iterator[tuple[Case, Tile]]:
+    """Each tile with a case of odd sizes, the transpositions and depths taking turns."""
+    sizes = ((65, 129, 33), (200, 65, 5), (129, 200, 16), (64, 64, 100), (17, 65, 64), (129, 3, 17), (68, 132, 36))
+    for i, tile in enumerate(tiles, start):
+        m, n, k = sizes[i % len(sizes)]
+        yield (
+            plain((1 + 2 * (i % 2), m, n, k), ("nn", "nt", "tn", "tt")[i % 4], pad=(0, 4, 3)[i % 3], seed=i),
+            tile,
+        )
 
 
 def shape_only(sizes: tuple[int, int, int, int], layout: str) -> Case:

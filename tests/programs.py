@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorgrad.backend import open_backend
+from tensorgrad.backend import WebGPU, open_backend
 from tensorgrad.compiled import Built
 from tensorgrad.device import interpret
 from tensorgrad.device.base import Limits
@@ -108,8 +108,14 @@ def with_initial(p: Program) -> Arrays:
 
 
 async def on_webgpu(p: Program) -> tuple[list[np.ndarray], Built]:
-    """The outputs and the updated states on the GPU, and what ran there (destroyed; its kernels can be read)."""
+    """`on_gpu` in the browser."""
     backend = await open_backend("webgpu")
+    assert isinstance(backend, WebGPU)
+    return await on_gpu(p, backend)
+
+
+async def on_gpu(p: Program, backend: WebGPU) -> tuple[list[np.ndarray], Built]:
+    """The outputs and the updated states on the GPU, and what ran there (destroyed; its kernels can be read)."""
     recipe = Recipe(lambda limits: p.graph, tuple(p.outputs))
     built = await backend.build(await backend.compile(recipe), backend.store(), {})
     names = p.graph.names_by_role("input")

@@ -64,7 +64,7 @@ def compiled(
     with state.entering(optimizer):
         recipe = step_recipe(model, loss_fn, optimizer, Structure(specs), state, half=half)(state.spans("optim"))
     graph = recipe.graph(limits)
-    lowered = lower(graph, recipe.outputs(graph), max_buffers=limits.storage_buffers)
+    lowered = lower(graph, recipe.outputs(graph), max_buffers=limits.storage_buffers, totals=not limits.software)
     return Compiled(lowered, generate(lowered, limits))
 
 

@@ -68,13 +68,16 @@ EXTRA = (
 HALF: tuple[Tile, ...] = ()
 """Tiles of matrices to try beside those that the library chooses from."""
 
+SOFTWARE = Limits(software=True, subgroup_size=4, features=frozenset({"subgroups"}))
+
 CPU = (
     Tile(16, 16, 0, 4, 4),
     Tile(8, 32, 0, 8, 8),
     Tile(32, 8, 0, 8, 8),
-    Tile(8, 64, 0, 8, 16),
-    Tile(16, 64, 0, 16, 16),
-    Tile(64, 64, 16, 8, 8),
+    Tile(16, 16, 0, 16, 4, quads=True),
+    Tile(16, 32, 0, 16, 8, quads=True),
+    Tile(32, 32, 0, 32, 8, quads=True),
+    Tile(32, 16, 0, 8, 16, quads=True),
 )
 
 
@@ -88,9 +91,9 @@ def half_variants(case: cases.Case) -> Iterator[dict[str, Any]]:
 
 def cpu_variants(case: cases.Case) -> Iterator[dict[str, Any]]:
     """What is compared where the adapter is a CPU."""
-    chosen = choose(case.inner, replace(Limits(), software=True))
+    chosen = choose(case.inner, SOFTWARE)
     for tile in dict.fromkeys([chosen, *(t for t in CPU if _fair(case, t))]):
-        source = matmul.generate(case.kernel, Limits(), tile=tile)
+        source = matmul.generate(case.kernel, SOFTWARE, tile=tile)
         yield variant(tile, source, NAMES.__getitem__, tile == chosen, f"{tile} {tile.m}x{tile.n}")
 
 

@@ -23,7 +23,7 @@ from tensorgrad.plan import MAX_WORKGROUPS
 from tensorgrad.wgsl import matmul_matrix as matrix
 from tensorgrad.wgsl.expression import Body
 from tensorgrad.wgsl.matmul_access import affine
-from tensorgrad.wgsl.matmul_direct import operand, products
+from tensorgrad.wgsl.matmul_direct import operand, products, steps_of
 from tensorgrad.wgsl.matmul_load import Loading, Side, loading
 from tensorgrad.wgsl.matmul_matrix import ENABLES, multiplies_halves
 from tensorgrad.wgsl.matmul_store import Layout, epilogue, lay_out
@@ -99,7 +99,7 @@ _sources: dict[tuple[Hashable, Tile, bool], Source] = {}
 def _write(kernel: Kernel, place: Place, tile: Tile, padded: bool, values: tuple[Value, ...]) -> Source:
     inner = kernel.matmul
     assert inner
-    layout = lay_out(kernel, place, along=tile.k > 0, eights=tile.lanes > 1)
+    layout = lay_out(kernel, place, along=tile.k > 0 or steps_of(inner) == 4, eights=tile.lanes > 1)
     writer = _Writer(kernel, inner, place, tile, padded, layout)
     blocks = -(-inner.m.size // tile.m) * -(-inner.n.size // tile.n) * inner.batch.size
     return Source(
@@ -127,7 +127,7 @@ class _Writer(Shader):
             self.enables = ENABLES
             return self.module(finish, self._matrices())
         main = self._tiled() if self.tile.k else self._direct()
-        return self.module(finish, main)
+        return self.module(finish, main, subgroups=self.tile.quads)
 
     def _finish(self) -> str:
         """The function that turns sums into results."""
@@ -156,7 +156,7 @@ class _Writer(Shader):
         # without inner steps nothing is read
         width = self.layout[key].width if key is not None and key in self.layout else 1
         vectors = width > 1
-        if tile.k == 0 and access and not (access.in_fours(axis) and (tile.tm if left else tile.tn) % 4 == 0):
+        if tile.k == 0 and access and access.in_fours(axis) and (tile.tm if left else tile.tn) % 4:
             vectors = False
         return Side(
             letter,
@@ -245,18 +245,20 @@ class _Writer(Shader):
     def _direct(self) -> str:
         tile, inner = self.tile, self.inner
         lines = [*self._where(), f"let afirst = a0 + ty * {tile.tm}u;", f"let bfirst = b0 + tx * {tile.tn}u;"]
-        lines += [f"var {name} = vec4<f32>();" for name in sums(tile)]
+        lines += ["let lane = lid % 4u;"] if tile.quads else []
+        lines.append(f"var sums = array<vec4<f32>, {tile.tm * tile.tn // 4}>();")
         if inner.k.size:
-            sides = ((self._side("a"), tile.tm), (self._side("b"), tile.tn))
+            sides = (self._side("a"), self._side("b"))
+            steps = steps_of(inner)
             rows, columns = (
-                operand(side, count, self.read(side), self.element(side, f"{side.letter}_at")) for side, count in sides
+                operand(side, count, steps, tile.shares(x), self.read(side), self.element(side, f"{x}_at"))
+                for x, side, count in zip("ab", sides, (tile.tm, tile.tn), strict=True)
             )
-            lines += [*rows.setup, *columns.setup, f"for (var k = 0u; k < {inner.k.size}u; k++) {{"]
+            lines += [*rows.setup, *columns.setup, f"for (var k = 0u; k < {inner.k.size}u; k += {steps}u) {{"]
             lines += [*indent(products(rows, columns)), "}"]
-        lines.append(f"var sums = array<vec4<f32>, {tile.tm * tile.tn // 4}>({', '.join(sums(tile))});")
         results = [
-            "let row = afirst + i;",
-            "let column = bfirst / 4u + j;",
+            f"let row = afirst + {'(i ^ (lane * 4u))' if tile.shares('a') else 'i'};",
+            f"let column = bfirst / 4u + {'(j ^ lane)' if tile.shares('b') else 'j'};",
             f"let four = sums[i * {tile.tn // 4}u + j];",
         ]
         finish = self._finish_four("row", "column", "four")

@@ -29,6 +29,7 @@ class Tile:
         slices: threads that share one block of registers' worth of outputs, each with its part
             of every `k` steps; their sums are added at the end. For few and small blocks.
         lanes: more than 1: `tm` rows and `tn` columns are what a subgroup of so many lanes keeps, as matrices.
+        quads: four neighbouring threads load together what they share (of the barrier-free kernel).
     """
 
     m: int
@@ -38,10 +39,17 @@ class Tile:
     tn: int
     slices: int = 1
     lanes: int = 1
+    quads: bool = False
 
     def __str__(self) -> str:
-        slices = f"/{self.slices}" if self.slices > 1 else f" by {self.tm}x{self.tn}" if self.lanes > 1 else ""
-        return f"{self.m}x{self.n}x{self.k}{slices}" if self.k else f"direct {self.tm}x{self.tn}"
+        if self.lanes > 1:
+            return f"{self.m}x{self.n}x{self.k} by {self.tm}x{self.tn}"
+        slices = f"/{self.slices}" if self.slices > 1 else "/4" if self.quads else ""
+        return f"{self.m}x{self.n}x{self.k}{slices}" if self.k else f"direct {self.tm}x{self.tn}{slices}"
+
+    def shares(self, letter: str) -> bool:
+        """Whether the threads of a quad have the same rows (of `a`) or columns (of `b`), and load them together."""
+        return self.quads and (letter == "a") == (self.n > self.tn)
 
     @property
     def threads(self) -> int:
@@ -75,7 +83,7 @@ def choose(inner: Matmul, limits: Limits, half: bool = False) -> Tile:
     these with measured speeds; `TILES` lists what it chooses from, `MATRICES` what there is besides for f16.
     """
     if limits.software:
-        return _for_cpu(inner)
+        return _for_cpu(inner, "subgroups" in limits.features)
     sizes = (inner.batch.size, inner.m.size, inner.n.size, inner.k.size)
     slow = _lies_along_k(inner)
     return min(
@@ -177,19 +185,25 @@ def _lies_along_k(inner: Matmul) -> bool:
     return access is not None and access.in_fours(inner.k)
 
 
-def _for_cpu(inner: Matmul) -> Tile:
+def _for_cpu(inner: Matmul, quads: bool) -> Tile:
     """The barrier-free kernel; more work gets larger blocks, which are faster but take longer to compile.
 
-    `bench/matmul/make.py --cpu` measures it: of the MNIST classifier's first matmul, 4x4 outputs a thread take
-    SwiftShader 24 ms, 4x8 18, 8x8 14 and 16x16 13; compiling 8x8 takes 0.1 s and 16x16 0.6.
+    `bench/RESULTS.md` has times.
+
+    Args:
+        quads: the device has subgroup operations.
     """
     work = inner.batch.size * inner.m.size * inner.n.size * inner.k.size
-    tm, tn = next((size for most, size in _CPU_BLOCKS if work <= most), (16, 16))
-    tm = next(t for t in (1, 2, 4, 8, 16) if t >= min(inner.m.size, tm))
-    tn = next(t for t in (4, 8, 16) if t >= min(inner.n.size, tn))
+    if quads and inner.m.size > 8 and inner.n.size > 8:
+        tm, tn = next((size for most, size in _CPU_QUADS if work <= most), (32, 8))
+        return Tile(tm, 4 * tn, 0, tm, tn, quads=True)
+    tm, tn = next((size for most, size in _CPU_BLOCKS if work <= most), (8, 8))
+    tm = next(t for t in (1, 2, 4, 8) if t >= min(inner.m.size, tm))
+    tn = next(t for t in (4, 8) if t >= min(inner.n.size, tn))
     # the four lanes of an instruction are neighbours in the longer direction
     return Tile(tm, tn * 4, 0, tm, tn) if inner.n.size > 2 * tn else Tile(tm * 4, tn, 0, tm, tn)
 
 
-_CPU_BLOCKS = ((1 << 18, (4, 4)), (1 << 22, (4, 8)), (1 << 28, (8, 8)))
+_CPU_QUADS = ((1 << 25, (16, 4)), (1 << 28, (16, 8)))
+_CPU_BLOCKS = ((1 << 18, (4, 4)), (1 << 22, (4, 8)))
 """Up to so many multiplications: rows and columns of a thread. Beyond, a long compilation pays."""

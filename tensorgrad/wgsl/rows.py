@@ -25,6 +25,9 @@ UNROLL = 8
 ENOUGH = 1 << 15
 """Invocations that keep a large GPU busy."""
 
+ROUNDS = 1 << 15
+"""Rounds of all its loops that a lane may take on a CPU: llvmpipe leaves a loop after 65,535 without a word."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -61,7 +64,8 @@ def choose(kernel: Kernel, limits: Limits) -> Shape:
     adjacent = _along_memory(kernel)
     most = min(limits.invocations, 256)
     if limits.software:
-        return Shape(min(most, 64) if rows >= 64 else 1, 1, adjacent)
+        rounds = sum(loops) + (kernel.cols.size if kernel.cols else 0)
+        return _on_cpu(rows, rounds, adjacent, most, limits)
     group = limits.subgroup_size
     few = adjacent and rows * 32 < ENOUGH
     if few:
@@ -83,6 +87,16 @@ def choose(kernel: Kernel, limits: Limits) -> Shape:
         together //= 2
     subgroup = adjacent and lanes > 1 and group is not None and lanes <= group
     return Shape(together, lanes, adjacent, subgroup, UNROLL)
+
+
+def _on_cpu(rows: int, rounds: int, adjacent: bool, most: int, limits: Limits) -> Shape:
+    """A row to each lane; of few rows, one to the lanes of an instruction, and of very long ones, to many lanes."""
+    if rows < 64 and limits.subgroup_size == 4 and 64 <= rounds <= 4 * ROUNDS:
+        return Shape(1, 4, True, subgroup=True)
+    lanes = 1
+    while lanes < most and rounds > ROUNDS * lanes:
+        lanes *= 2
+    return Shape(1 if lanes > 1 or rows < 64 else 64, lanes, adjacent, unroll=UNROLL if lanes > 1 else 1)
 
 
 def _along_memory(kernel: Kernel) -> bool:

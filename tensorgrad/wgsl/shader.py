@@ -50,11 +50,11 @@ class Shader:
         self.names = {b.key: f"buf{i}" for i, b in enumerate(layout.buffers)}
         self.functions: dict[str, str] = {}
 
-    def module(self, *parts: str) -> str:
+    def module(self, *parts: str, subgroups: bool = False) -> str:
         """The whole source: the buffers, the functions, and what follows them."""
         text = "\n".join([*self.functions.values(), *parts])
         half = any(b.dtype is f16 for b in self.layout.buffers) or "f16" in text
-        lines = list(self.enables) or ["enable f16;"] * half
+        lines = list(self.enables) or ["enable f16;"] * half + ["enable subgroups;"] * subgroups
         for i, b in enumerate(self.layout.buffers):
             scalar = "u32" if b.dtype is bool_ else b.dtype.name
             access = "read_write" if b.write else "read"

@@ -73,10 +73,13 @@ TRANSPOSED = {
     "tn": lambda a, b: a.T @ b,
     "tt": lambda a, b: a.T @ b.T,
 }
-BLOCKED = re.compile(r"matmul (direct (\d+)x(\d+)|(\d+)x(\d+)x(\d+)(/\d+)?) (nn|nt|tn|tt)( |$)")
+BLOCKED = re.compile(r"matmul (direct (\d+)x(\d+)(?:/4)?|(\d+)x(\d+)x(\d+)(/\d+)?) (nn|nt|tn|tt)( |$)")
 
 
-@pytest.mark.parametrize("limits", [Limits(), Limits(software=True)], ids=["gpu", "cpu"])
+QUADS = Limits(software=True, features=frozenset({"subgroups"}))
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(software=True), QUADS], ids=["gpu", "cpu", "cpu with subgroups"])
 @pytest.mark.parametrize("size", [(64, 64, 64), (65, 67, 66), (512, 64, 128), (128, 784, 64)])
 @pytest.mark.parametrize("layout", TRANSPOSED)
 def test_large_products_are_register_blocked(layout: str, size: tuple[int, int, int], limits: Limits) -> None:

@@ -27,6 +27,7 @@ from tensorgrad.wgsl.signature import signature
 LARGE = Limits(invocations=1024, workgroup_storage=49_152)
 SMALL = Tile(32, 32, 32, 4, 4)
 DIRECT = Tile(16, 16, 0, 4, 4)
+QUADS = Tile(16, 16, 0, 16, 4, quads=True)
 
 
 def at(index: Index, values: dict[Var, int]) -> int:
@@ -97,12 +98,27 @@ def test_what_is_no_sum_of_parts_is_read_element_by_element() -> None:
 
 @pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
 def test_aligned_operands_are_declared_and_read_as_vectors(layout: str) -> None:
-    # without workgroup memory an operand is read a step of k at a time: in fours only across its rows
-    across = 1 + (layout[0] == "t") + (layout[1] == "n")
-    for tile, count in ((SMALL, 3), (DIRECT, across)):
+    for tile in (SMALL, DIRECT, QUADS):
         source = generate(cases.shape_only((2, 64, 64, 32), layout).kernel, LARGE, tile=tile)
-        assert source.wgsl.count("array<vec4<f32>>") == count
+        assert source.wgsl.count("array<vec4<f32>>") == 3
         assert source.name.endswith(layout)
+    # without workgroup memory only as many steps of k are added up together as divide its size: 5 of 30
+    across = 1 + (layout[0] == "t") + (layout[1] == "n")
+    text = generate(cases.shape_only((2, 64, 64, 30), layout).kernel, LARGE, tile=DIRECT).wgsl
+    assert text.count("array<vec4<f32>>") == across
+    assert "k += 5u" in text
+
+
+def test_four_lanes_load_together_what_they_have_in_common() -> None:
+    kernel = cases.shape_only((1, 64, 64, 32), "nt").kernel
+
+    def vectors(tile: Tile) -> tuple[int, int]:
+        text = generate(kernel, LARGE, tile=tile).wgsl
+        return text.count("= buf0["), text.count("= buf1[")
+
+    assert vectors(Tile(16, 16, 0, 16, 4)) == (16, 4)
+    assert vectors(QUADS) == (4, 4)
+    assert vectors(Tile(64, 16, 0, 16, 16, quads=True)) == (16, 4)
 
 
 @pytest.mark.parametrize("sizes", [(1, 64, 63, 32), (1, 64, 64, 31), (1, 63, 64, 32)], ids=str)
@@ -148,7 +164,7 @@ def all_cases() -> list[cases.Case]:
     return [*varied, *cases.heads(2, 3, 24, 8), *cases.heads(2, 3, 10, 5), cases.plain((2, 8, 8, 0))]
 
 
-@pytest.mark.parametrize("tile", [SMALL, DIRECT], ids=str)
+@pytest.mark.parametrize("tile", [SMALL, DIRECT, QUADS], ids=str)
 def test_bindings_are_those_of_the_text_and_each_buffer_is_bound_once(tile: Tile) -> None:
     for case in all_cases():
         source = generate(case.kernel, LARGE, tile=tile)
@@ -225,8 +241,9 @@ def test_square_matmuls_get_large_tiles_and_few_rows_small_ones() -> None:
     assert pick(4096, 10, 512).n <= 16
 
 
-def test_a_cpu_gets_kernels_without_barriers() -> None:
-    limits = Limits(software=True)
+@pytest.mark.parametrize("features", [(), ("subgroups",)], ids=["plain", "subgroups"])
+def test_a_cpu_gets_kernels_without_barriers(features: tuple[str, ...]) -> None:
+    limits = Limits(software=True, features=frozenset(features))
     for m, n, k in itertools.product((1, 3, 10, 64, 1024), (1, 4, 10, 64, 1024), (1, 784)):
         case = cases.shape_only((1, m, n, k), "nt")
         tile = choose(case.inner, limits)
@@ -235,6 +252,7 @@ def test_a_cpu_gets_kernels_without_barriers() -> None:
         source = generate(case.kernel, limits)
         assert source.name.startswith("matmul direct")
         assert "workgroupBarrier" not in source.wgsl
+        assert ("quadSwapX" in source.wgsl) == (bool(features) and m > 3 and n > 4)
 
 
 def test_tiles_say_what_they_need() -> None:
