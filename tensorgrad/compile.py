@@ -19,7 +19,7 @@ from tensorgrad.many import ManySteps
 from tensorgrad.nn.module import Module
 from tensorgrad.nn.state import IncompatibleKeys
 from tensorgrad.optim.optimizer import LearningRate, Optimizer
-from tensorgrad.predict import Predictor
+from tensorgrad.predict import Averages, Predictor
 from tensorgrad.program import CAPTURE, Recipe
 from tensorgrad.state import Spans, State, open_state
 from tensorgrad.step import FINITE, StepResult, step_recipe
@@ -374,7 +374,8 @@ class Train(ManySteps, Inspected):
         """
         if averaged and self.optimizer.ema_decay is None:
             raise InputError("the optimizer keeps no averages of the weights; give it an ema_decay", call_site())
-        return Predictor(self.state, fn, Structure(inputs), training, self._prefix if averaged else None)
+        averages = Averages(self._prefix, self.optimizer.accumulate) if averaged else None
+        return Predictor(self.state, fn, Structure(inputs), training, averages)
 
     def destroy(self) -> None:
         """Frees what the step owns on the device; the state's tensors live on. Safe twice."""

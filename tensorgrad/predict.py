@@ -36,6 +36,13 @@ class Outputs(NamedTuple):
     values: dict[str, Value]
 
 
+class Averages(NamedTuple):
+    """Which optimizer's averages of the weights to use: its prefix, and the step that first makes them."""
+
+    prefix: str
+    first: int
+
+
 class _Program(NamedTuple):
     built: Built
     names: tuple[str, ...]
@@ -50,10 +57,10 @@ class Predictor(Inspected):
     """
 
     def __init__(
-        self, state: State, fn: Callable[..., Any], inputs: Structure, training: bool, averages: str | None = None
+        self, state: State, fn: Callable[..., Any], inputs: Structure, training: bool, averages: Averages | None = None
     ) -> None:
         self.state, self.fn, self.inputs, self.training = state, fn, inputs, training
-        self.averages = averages  # the prefix of the optimizer that averages the weights
+        self.averages = averages
         state.check_inputs(inputs.leaves)
         self._programs: OrderedDict[tuple[tuple[int, ...], ...], _Program] = OrderedDict()
         self._store: Any = None
@@ -118,7 +125,7 @@ class Predictor(Inspected):
             leaves = {n: tensor_input(n, spec.static_shape, spec.dtype) for n, spec in structure.leaves.items()}
             args, kwargs = structure.arguments(leaves)
             if self.averages is not None:
-                use_averages(self.state, self.averages)
+                use_averages(self.state, *self.averages)
             return collect(graph, self.fn(self.state.module, *args, **kwargs))
 
         with stage("trace"):
@@ -142,13 +149,13 @@ class Predictor(Inspected):
         return built
 
 
-def use_averages(state: State, prefix: str) -> None:
+def use_averages(state: State, prefix: str, first: int) -> None:
     """In the running trace, parameters stand for the averages that an optimizer keeps of them.
 
-    Before the first update, and where it trains them not, they stand for themselves.
+    Before there are any, and where it does not train them, they stand for themselves.
     """
     stem, leaves = f"{prefix}.ema.", current_trace().leaves
-    started = state_input(f"{prefix}.n_averaged", (), i32) > 0
+    started = state_input(f"{prefix}.counted", (), i32) >= first
     arenas = {name: state_input(name, *type_) for name, type_ in state.arenas.items() if name.startswith(stem)}
     found = {p.name: reshape(arenas[name][p.place], *p.shape) for name in arenas for p in state.packs[name]}
     for key, name in state.names.items():

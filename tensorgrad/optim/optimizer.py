@@ -252,41 +252,46 @@ class Optimizer:
         if scale:
             ok = ok & all_finite(used.values())
             used = used if keep else {name: scale.unscaled(grad, ok) for name, grad in used.items()}
-        due = ok
-        if self.accumulate > 1:
-            used, due = self._accumulated(params, used, ok)
+        averages = self.accumulate > 1 or self.ema_decay is not None
+        count = self._count(ok) if averages else None
+        updates = ok
+        if count is not None and self.accumulate > 1:
+            due = ops.equal((count + 1) % self.accumulate, 0)
+            used, updates = self._accumulated(params, used, ok, due), ok & due
         if self.clip_value is not None:
             used = clip_grad_value(used, self.clip_value)
         if self.clip_norm is not None:
             used = clip_grad_norm(used, self.clip_norm)
         rules = {index: self._rule(index) for index in dict.fromkeys(groups.values())}
-        news = {name: self._update(name, param, used[name], rules[groups[name]], due) for name, param in params.items()}
-        if self.ema_decay is not None:
-            self._average(params, news, due, self.ema_decay)
+        news = {
+            name: self._update(name, param, used[name], rules[groups[name]], updates) for name, param in params.items()
+        }
+        if count is not None and self.ema_decay is not None:
+            self._average(params, news, updates, ops.where(count < self.accumulate, 1.0, 1 - self.ema_decay))
         if scale:
             scale.adjust(ok)
         return Updated(held, ok)
 
+    def _count(self, ok: Tensor) -> Tensor:
+        """How many steps were made before that count, since there are averages; on the device, where it is known."""
+        count = state_input(f"{self.prefix}.counted", (), i32)
+        update_state(count, ops.where(ok, count + 1, count))
+        return count
+
     def _accumulated(
-        self, params: Mapping[str, Tensor], grads: Mapping[str, Tensor], ok: Tensor
-    ) -> tuple[dict[str, Tensor], Tensor]:
-        """The averages of the gradients since the last update, and whether this step updates: at every n-th only."""
-        count = state_input(f"{self.prefix}.accumulated", (), i32)
-        due = count >= self.accumulate - 1
-        update_state(count, ops.where(ok, ops.where(due, 0, count + 1), count))
+        self, params: Mapping[str, Tensor], grads: Mapping[str, Tensor], ok: Tensor, due: Tensor
+    ) -> dict[str, Tensor]:
+        """The averages of the gradients since the last update; they start again where one is due."""
         found = {}
         for name, grad in grads.items():
             old = self._state("accumulated", name, params[name])
             new = old + ops.cast(grad, f32) * (1 / self.accumulate)
             update_state(old, ops.where(ok, ops.where(due, 0.0, new), old))
             found[name] = ops.cast(new, grad.dtype)
-        return found, ok & due
+        return found
 
-    def _average(self, params: Mapping[str, Tensor], news: Mapping[str, Tensor], ok: Tensor, decay: float) -> None:
-        """The running averages of the parameters, started by the first update."""
-        count = state_input(f"{self.prefix}.n_averaged", (), i32)
-        update_state(count, ops.where(ok, count + 1, count))
-        rate = ops.where(count > 0, 1 - decay, 1.0)
+    def _average(self, params: Mapping[str, Tensor], news: Mapping[str, Tensor], ok: Tensor, rate: Tensor) -> None:
+        """Moves the running averages of the parameters towards their new values."""
         for name, param in params.items():
             old = self._state("ema", name, param)
             update_state(old, ops.where(ok, old + (ops.cast(news[name], f32) - old) * rate, old))
@@ -332,8 +337,8 @@ class Optimizer:
         new, new_state = self.rule(param, -grad if at.hyper["maximize"] else grad, state, at)
         for key, old in state.items():
             update_state(old, ops.where(ok, new_state[key], old))
-        new = ops.cast(new, param.dtype)
-        update_state(param, ops.where(ok, new, param))
+        new = ops.where(ok, ops.cast(new, param.dtype), param)
+        update_state(param, new)
         return new
 
     def _state(self, key: str, name: str, param: Tensor, initial: float = 0.0) -> Tensor:

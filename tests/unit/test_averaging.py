@@ -30,8 +30,7 @@ async def test_a_run_that_is_resumed_between_updates_is_the_same_run() -> None:
     whole = await both()
     await losses(whole, 0, 4)
     saved = await whole.state_dict()
-    assert saved["optimizer"]["optim.accumulated"] == 1
-    assert saved["optimizer"]["optim.n_averaged"] == 1
+    assert saved["optimizer"]["optim.counted"] == 4
     rest = await losses(whole, 4, 11)
     again = await both(8)
     await losses(again, 5, 7)
@@ -54,6 +53,17 @@ async def test_a_step_that_is_not_finite_is_no_part_of_an_average(queued: bool) 
     for step in (1, 2, 3):
         await clean.step(grads=drawn(step))
     assert_same(await found.state_dict(), await clean.state_dict(), counters=False)
+
+
+@pytest.mark.parametrize("make", [optim.SGD, optim.Lion, optim.AdamW])
+async def test_averages_cost_a_kernel_for_all_parameters(make: Any) -> None:
+    """Not one for each of the four; and one for the count, and one more where a kernel binds 8 buffers at most."""
+    plain, averaged, accumulated = [
+        len((await tg.compile(Net(), loss_fn, make(0.1, **options), SPECS, device="interpret")).kernels)
+        for options in ({}, {"ema_decay": 0.9}, {"accumulate": 4})
+    ]
+    assert plain < averaged <= plain + 3
+    assert plain < accumulated <= plain + 3
 
 
 async def test_whole_epochs_accumulate_as_steps_do() -> None:
