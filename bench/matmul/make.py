@@ -75,9 +75,10 @@ CPU = (
     Tile(8, 32, 0, 8, 8),
     Tile(32, 8, 0, 8, 8),
     Tile(16, 16, 0, 16, 4, quads=True),
-    Tile(16, 32, 0, 16, 8, quads=True),
-    Tile(32, 32, 0, 32, 8, quads=True),
-    Tile(32, 16, 0, 8, 16, quads=True),
+    Tile(16, 16, 0, 16, 4, quads=True, steps=4),
+    Tile(16, 32, 0, 16, 8, quads=True, steps=4),
+    Tile(32, 32, 0, 32, 8, quads=True, steps=4),
+    Tile(32, 16, 0, 8, 16, quads=True, steps=4),
 )
 
 
@@ -86,7 +87,7 @@ def cpu_variants(case: cases.Case) -> Iterator[dict[str, object]]:
     chosen = choose(case.inner, SOFTWARE)
     for tile in dict.fromkeys([chosen, *(t for t in CPU if _fair(case, t))]):
         source = matmul.generate(case.kernel, SOFTWARE, tile=tile)
-        yield _variant(f"{tile} {tile.m}x{tile.n}", source, tile == chosen)
+        yield _variant(f"{tile} {tile.m}x{tile.n}, {tile.steps} at a time", source, tile == chosen)
 
 
 def variants(name: str, case: cases.Case, quick: bool) -> Iterator[dict[str, object]]:
