@@ -75,9 +75,10 @@ CPU = (
     Tile(8, 32, 0, 8, 8),
     Tile(32, 8, 0, 8, 8),
     Tile(16, 16, 0, 16, 4, quads=True),
-    Tile(16, 32, 0, 16, 8, quads=True),
-    Tile(32, 32, 0, 32, 8, quads=True),
-    Tile(32, 16, 0, 8, 16, quads=True),
+    Tile(16, 16, 0, 16, 4, quads=True, steps=4),
+    Tile(16, 32, 0, 16, 8, quads=True, steps=4),
+    Tile(32, 32, 0, 32, 8, quads=True, steps=4),
+    Tile(32, 16, 0, 8, 16, quads=True, steps=4),
 )
 
 
@@ -94,7 +95,8 @@ def cpu_variants(case: cases.Case) -> Iterator[dict[str, Any]]:
     chosen = choose(case.inner, SOFTWARE)
     for tile in dict.fromkeys([chosen, *(t for t in CPU if _fair(case, t))]):
         source = matmul.generate(case.kernel, SOFTWARE, tile=tile)
-        yield variant(tile, source, NAMES.__getitem__, tile == chosen, f"{tile} {tile.m}x{tile.n}")
+        label = f"{tile} {tile.m}x{tile.n}, {tile.steps} at a time"
+        yield variant(tile, source, NAMES.__getitem__, tile == chosen, label)
 
 
 def variants(name: str, case: cases.Case, quick: bool) -> Iterator[dict[str, Any]]:

@@ -99,7 +99,8 @@ _sources: dict[tuple[Hashable, Tile, bool], Source] = {}
 def _write(kernel: Kernel, place: Place, tile: Tile, padded: bool, values: tuple[Value, ...]) -> Source:
     inner = kernel.matmul
     assert inner
-    layout = lay_out(kernel, place, along=tile.k > 0 or steps_of(inner) == 4, eights=tile.lanes > 1)
+    along = tile.k > 0 or steps_of(inner, tile.steps) == 4
+    layout = lay_out(kernel, place, along=along, eights=tile.lanes > 1)
     writer = _Writer(kernel, inner, place, tile, padded, layout)
     blocks = -(-inner.m.size // tile.m) * -(-inner.n.size // tile.n) * inner.batch.size
     return Source(
@@ -249,7 +250,7 @@ class _Writer(Shader):
         lines.append(f"var sums = array<vec4<f32>, {tile.tm * tile.tn // 4}>();")
         if inner.k.size:
             sides = (self._side("a"), self._side("b"))
-            steps = steps_of(inner)
+            steps = steps_of(inner, tile.steps)
             rows, columns = (
                 operand(side, count, steps, tile.shares(x), self.read(side), self.element(side, f"{x}_at"))
                 for x, side, count in zip("ab", sides, (tile.tm, tile.tn), strict=True)

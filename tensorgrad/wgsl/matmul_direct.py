@@ -40,16 +40,18 @@ class Reading(NamedTuple):
     fours: list[list[str]]
 
 
-def steps_of(inner: Matmul) -> int:
-    """How many steps of k are added up at a time.
+def steps_of(inner: Matmul, most: int) -> int:
+    """How many steps of k are added up at a time, `most` or another number that divides all of them.
 
     What takes more than an address takes long to compile: it is not written out.
     """
+    if most == 1:
+        return 1
     for e, axis in ((inner.a, inner.m), (inner.b, inner.n)):
         access = affine(e, (inner.batch, axis, inner.k))
         if access is None or access.guards:
             return 1
-    return next(n for n in (4, 5, 3, 2, 1) if inner.k.size % n == 0)
+    return next(n for n in (most, 5, 3, 2, 1) if inner.k.size % n == 0)
 
 
 def operand(side: Side, count: int, steps: int, shared: bool, read: Read, element: Element) -> Reading:

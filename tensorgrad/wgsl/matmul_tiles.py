@@ -40,6 +40,7 @@ class Tile:
     slices: int = 1
     lanes: int = 1
     quads: bool = False
+    steps: int = 1
 
     def __str__(self) -> str:
         if self.lanes > 1:
@@ -195,8 +196,8 @@ def _for_cpu(inner: Matmul, quads: bool) -> Tile:
     """
     work = inner.batch.size * inner.m.size * inner.n.size * inner.k.size
     if quads and inner.m.size > 8 and inner.n.size > 8:
-        tm, tn = next((size for most, size in _CPU_QUADS if work <= most), (32, 8))
-        return Tile(tm, 4 * tn, 0, tm, tn, quads=True)
+        tm, tn, steps = next((size for most, size in _CPU_QUADS if work <= most), (32, 8, 4))
+        return Tile(tm, 4 * tn, 0, tm, tn, quads=True, steps=steps)
     tm, tn = next((size for most, size in _CPU_BLOCKS if work <= most), (8, 8))
     tm = next(t for t in (1, 2, 4, 8) if t >= min(inner.m.size, tm))
     tn = next(t for t in (4, 8) if t >= min(inner.n.size, tn))
@@ -204,6 +205,6 @@ def _for_cpu(inner: Matmul, quads: bool) -> Tile:
     return Tile(tm, tn * 4, 0, tm, tn) if inner.n.size > 2 * tn else Tile(tm * 4, tn, 0, tm, tn)
 
 
-_CPU_QUADS = ((1 << 25, (16, 4)), (1 << 28, (16, 8)))
+_CPU_QUADS = ((1 << 24, (16, 4, 1)), (1 << 26, (16, 4, 4)), (1 << 29, (16, 8, 4)))
 _CPU_BLOCKS = ((1 << 18, (4, 4)), (1 << 22, (4, 8)))
-"""Up to so many multiplications: rows and columns of a thread. Beyond, a long compilation pays."""
+"""Up to so many multiplications: rows, columns (and steps) of a thread. Beyond, a long compilation pays."""

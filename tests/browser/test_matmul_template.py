@@ -16,12 +16,12 @@ pytestmark = pytest.mark.webgpu(timeout=400)
 
 DIRECT = (
     Tile(16, 16, 0, 4, 4),
-    Tile(8, 32, 0, 8, 8),
+    Tile(8, 32, 0, 8, 8, steps=4),
     Tile(64, 8, 0, 16, 8),
     Tile(4, 16, 0, 1, 4),
     Tile(2, 32, 0, 2, 8),
-    Tile(16, 16, 0, 16, 4, quads=True),
-    Tile(32, 16, 0, 8, 16, quads=True),
+    Tile(16, 16, 0, 16, 4, quads=True, steps=4),
+    Tile(32, 16, 0, 8, 16, quads=True, steps=4),
 )
 SMALL = Tile(32, 32, 16, 4, 4)
 """Tiles take SwiftShader a second to compile: what all of them share is tested with a small one."""

@@ -26,8 +26,8 @@ from tensorgrad.wgsl.signature import signature
 
 LARGE = Limits(invocations=1024, workgroup_storage=49_152)
 SMALL = Tile(32, 32, 32, 4, 4)
-DIRECT = Tile(16, 16, 0, 4, 4)
-QUADS = Tile(16, 16, 0, 16, 4, quads=True)
+DIRECT = Tile(16, 16, 0, 4, 4, steps=4)
+QUADS = Tile(16, 16, 0, 16, 4, quads=True, steps=4)
 
 
 def at(index: Index, values: dict[Var, int]) -> int:
@@ -116,9 +116,9 @@ def test_four_lanes_load_together_what_they_have_in_common() -> None:
         text = generate(kernel, LARGE, tile=tile).wgsl
         return text.count("= buf0["), text.count("= buf1[")
 
-    assert vectors(Tile(16, 16, 0, 16, 4)) == (16, 4)
+    assert vectors(Tile(16, 16, 0, 16, 4, steps=4)) == (16, 4)
     assert vectors(QUADS) == (4, 4)
-    assert vectors(Tile(64, 16, 0, 16, 16, quads=True)) == (16, 4)
+    assert vectors(Tile(64, 16, 0, 16, 16, quads=True, steps=4)) == (16, 4)
 
 
 @pytest.mark.parametrize("sizes", [(1, 64, 63, 32), (1, 64, 64, 31), (1, 63, 64, 32)], ids=str)

@@ -41,8 +41,8 @@ SMALL = Tile(32, 32, 16, 4, 4)
 DIRECT = (
     Tile(4, 16, 0, 1, 4),
     Tile(8, 32, 0, 8, 8),
-    Tile(16, 16, 0, 16, 4, quads=True),
-    Tile(32, 16, 0, 8, 16, quads=True),
+    Tile(16, 16, 0, 16, 4, quads=True, steps=4),
+    Tile(32, 16, 0, 8, 16, quads=True, steps=4),
 )
 
 
