@@ -50,7 +50,7 @@ def corrupted(monkeypatch: pytest.MonkeyPatch, index: int, change: Corrupt) -> N
 def minus(spec: KernelSpec) -> str:
     """A sum subtracts instead: in a loop, or in a map the last addition that is not of a constant."""
     head, tail = spec.wgsl.split("fn main", 1)
-    patterns = {"row": r"(acc0 )\+(?== )", "matmul": r"(c\d+_\d+ )\+(?== )", "map": r"(.* )\+(?= [a-z(])"}
+    patterns = {"row": r"(acc0 )\+(?== )", "matmul": r"((?:sums|c\d)\S* )\+(?== )", "map": r"(.* )\+(?= [a-z(])"}
     changed = re.sub(patterns[spec.name.split()[0]], r"\1-", tail, count=1, flags=re.DOTALL)
     return f"{head}fn main{changed}"
 
