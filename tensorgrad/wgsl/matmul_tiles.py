@@ -30,6 +30,7 @@ class Tile:
             of every `k` steps; their sums are added at the end. For few and small blocks.
         lanes: more than 1: `tm` rows and `tn` columns are what a subgroup of so many lanes keeps, as matrices.
         quads: four neighbouring threads load together what they share (of the barrier-free kernel).
+        steps: how many steps of k a sum takes up at once (of the barrier-free kernel).
     """
 
     m: int
