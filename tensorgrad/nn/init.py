@@ -69,13 +69,13 @@ def _random(tensor: Parameter | np.ndarray, generator: np.random.Generator | Non
 def uniform_(tensor: P, a: float = 0.0, b: float = 1.0, generator: np.random.Generator | None = None) -> P:
     """Uniform from `a` to `b`."""
     source, shape = _random(tensor, generator)
-    return _write(tensor, source.random(shape, np.float32) * np.float32(b - a) + np.float32(a))
+    return _write(tensor, source.uniform(a, b, shape))
 
 
 def normal_(tensor: P, mean: float = 0.0, std: float = 1.0, generator: np.random.Generator | None = None) -> P:
     """Normal with a mean and a standard deviation."""
     source, shape = _random(tensor, generator)
-    return _write(tensor, source.standard_normal(shape, np.float32) * np.float32(std) + np.float32(mean))
+    return _write(tensor, source.normal(mean, std, shape))
 
 
 def trunc_normal_(
