@@ -11,11 +11,18 @@ from typing import Any
 
 from tensorgrad.device.base import Limits
 from tensorgrad.graph import Value
+from tensorgrad.plan import MAX_WORKGROUPS
 from tensorgrad.wgsl.matmul_tiles import Tile
 from tensorgrad.wgsl.shader import Source
 
 LARGE = Limits(invocations=1024, workgroup_storage=49_152)
 """What a large GPU allows."""
+
+
+def groups(source: Source) -> list[int]:
+    """Workgroups in x and y."""
+    count = -(-source.threads // source.workgroup_size)
+    return [min(count, MAX_WORKGROUPS), -(-count // MAX_WORKGROUPS)]
 
 
 def variant(tile: Tile, source: Source, name: Callable[[Value], str], chosen: bool, label: str = "") -> dict[str, Any]:
@@ -26,12 +33,11 @@ def variant(tile: Tile, source: Source, name: Callable[[Value], str], chosen: bo
         chosen: it is the library's own choice.
         label: by default the tile.
     """
-    count = -(-source.threads // source.workgroup_size)
     return {
         "label": label or f"{tile} {tile.tm}x{tile.tn}",
         "name": source.name,
         "wgsl": source.wgsl,
-        "groups": [min(count, 65_535), -(-count // 65_535)],
+        "groups": groups(source),
         "bindings": [name(key) for key, _ in source.bindings],
         "chosen": chosen,
     }
@@ -50,4 +56,4 @@ def write(folder: Path, page: Path, jobs: Sequence[dict[str, Any]]) -> None:
     (folder / page.with_suffix(".json").name).write_text(json.dumps(jobs))
     for file in (page, Path(__file__).with_name("timing.js")):
         shutil.copy(file, folder)
-    print(f"{sum(len(job['variants']) for job in jobs)} kernels in {len(jobs)} jobs in {folder}")
+    print(f"{sum(len(job.get('variants', [job])) for job in jobs)} kernels in {len(jobs)} jobs in {folder}")

@@ -3,8 +3,9 @@ export const query = new URLSearchParams(location.search);
 export const post = (key, value) => fetch('/r', { method: 'POST', body: JSON.stringify([key, value]) });
 
 export async function start() {
-  const { loadPyodide } = await import('/pyodide/pyodide.mjs');
-  const python = await loadPyodide({ indexURL: '/pyodide/' });
+  const home = new URL(query.get('pyodide') ?? '/pyodide/', location.href).href;  // ?pyodide= another one, with bytecode say
+  const { loadPyodide } = await import(`${home}pyodide.mjs`);
+  const python = await loadPyodide({ indexURL: home });
   await python.loadPackage('numpy');
   python.unpackArchive(await (await fetch('tensorgrad.zip')).arrayBuffer(), 'zip', { extractDir: '/lib/bench' });
   python.runPython('import sys; sys.path.insert(0, "/lib/bench")');

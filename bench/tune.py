@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import workloads
 
+import tensorgrad as tg
+
 
 async def main(
     work: Any, options: Any, seconds: float, steps: int, rounds: int, post: Callable[[str, str], Any]
@@ -19,8 +21,9 @@ async def main(
     note: dict[str, Any] = {}
     held = {}
     for name, tune in (("untuned", 0.0), ("tuned", seconds), ("tuned again", seconds)):
+        arguments, batches = workloads.prepared(work, options)
         start = time.perf_counter()
-        train, batches = await workloads.training(work, options, tune=tune)
+        train = await tg.compile(*arguments, device=options["device"], tune=tune)
         note[name] = {"compile_s": round(time.perf_counter() - start, 2), "cached": train.built.compiled.cached}
         if name == "tuned again":
             train.destroy()

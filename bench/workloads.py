@@ -158,8 +158,8 @@ class Session:
         asyncio.Task(run(), loop=asyncio.get_running_loop(), eager_start=True)
 
 
-async def training(work: Any, options: dict[str, Any], **compiled: Any) -> tuple[tg.Train, list[dict[str, np.ndarray]]]:
-    """The workload's training step, and its batches; `compiled` is for `tg.compile`."""
+def prepared(work: Any, options: dict[str, Any]) -> tuple[tuple[Any, ...], list[dict[str, np.ndarray]]]:
+    """What `tg.compile` takes to train the workload, and its batches."""
     model, loss_fn, specs, _ = problem(work, options)
     load(model, {name: _array(work.params, name) for name in _keys(work.params)})
     a, s = options["adam"], options["sgd"]
@@ -175,7 +175,7 @@ async def training(work: Any, options: dict[str, Any], **compiled: Any) -> tuple
         }
         for b in work.batches
     ]
-    return await tg.compile(model, loss_fn, optimizer, specs, device=options["device"], **compiled), batches
+    return (model, loss_fn, optimizer, specs), batches
 
 
 async def session(work: Any, options: Any) -> Session:
@@ -183,8 +183,9 @@ async def session(work: Any, options: Any) -> Session:
     options = options.to_py()
     if str(work.kind) == "matmul":
         return await _chain(work, options["device"], _dtype(options))
+    arguments, batches = prepared(work, options)
     start = time.perf_counter()
-    train, batches = await training(work, options, dtype=_dtype(options))
+    train = await tg.compile(*arguments, device=options["device"], dtype=_dtype(options))
     if options.get("group"):
         train.built.executor._program._js.largestGroup = options["group"]
     note = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import time
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ GROWTH = 8
 """How much larger than the last one a chunk may be, while it is not known how long a step takes."""
 
 
-class ManySteps:
+class ManySteps(ABC):
     """Gives a training step `upload` and `run_steps`; a subclass is what `compile.Train` is."""
 
     state: State
@@ -43,16 +44,16 @@ class ManySteps:
     _destroyed = False
 
     @property
-    def built(self) -> Built:
-        raise NotImplementedError
+    @abstractmethod
+    def built(self) -> Built: ...
 
     @property
+    @abstractmethod
     def _half(self) -> bool:
         """Whether the step is of mixed precision."""
-        raise NotImplementedError
 
-    async def _maybe_snapshot(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def _maybe_snapshot(self) -> None: ...
 
     async def upload(self, batches: Any) -> Batches:
         """Puts batches on the device once, for any number of `run_steps`.

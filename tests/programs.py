@@ -19,6 +19,7 @@ from tensorgrad.device.base import Limits
 from tensorgrad.device.numpy import evaluate
 from tensorgrad.dtypes import from_numpy
 from tensorgrad.graph import Graph, Value
+from tensorgrad.lower.kernel import Kernel
 from tensorgrad.lower.lowering import Lowered, lower
 from tensorgrad.ops import stop_gradient
 from tensorgrad.passes import optimize
@@ -134,3 +135,8 @@ def assert_close(found: np.ndarray, wanted: np.ndarray, rtol: float, atol: float
         np.testing.assert_array_equal(found, wanted, err_msg=what)
         return
     np.testing.assert_allclose(found, wanted, rtol=rtol, atol=atol, equal_nan=True, err_msg=what)
+
+
+def bound(kernel: Kernel) -> int:
+    """How many buffers a kernel binds."""
+    return len({*kernel.loads(), *(kernel.inplace.get(v, v) for v in kernel.writes)})

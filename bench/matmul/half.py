@@ -1,6 +1,6 @@
 """Writes a folder with kernels that multiply f16 and a page that checks each of them on a GPU against float64.
 
-    python bench/matmul/half.py FOLDER
+    PYTHONPATH=.:bench:tests python bench/matmul/half.py FOLDER
 
 Serve the folder and open `half.html`: it runs every tile with and without subgroup matrices at sizes that no tile
 meets exactly, in all four transpositions, batched, with epilogues, in place, with sums of operands, and posts how far
@@ -11,25 +11,20 @@ skips those.
 from __future__ import annotations
 
 import base64
-import json
-import shutil
-import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from kernels import LARGE, groups, parser, write
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[1] / "tests")]
+import matmul_cases as cases
+from tensorgrad.wgsl.matmul import generate
+from tensorgrad.wgsl.matmul_matrix import multiplies_halves
+from tensorgrad.wgsl.matmul_tiles import MATRICES, Tile
 
-import matmul_cases as cases  # noqa: E402  # found through the line above
-from tensorgrad.device.base import Limits  # noqa: E402
-from tensorgrad.wgsl.matmul import generate  # noqa: E402
-from tensorgrad.wgsl.matmul_matrix import multiplies_halves  # noqa: E402
-from tensorgrad.wgsl.matmul_tiles import MATRICES, Tile  # noqa: E402
-
-LIMITS = Limits(invocations=1024, workgroup_storage=49_152, matrices=True)
+LIMITS = replace(LARGE, matrices=True)
 
 SCALAR = (Tile(32, 32, 16, 4, 4), Tile(16, 16, 64, 4, 4, 4), Tile(128, 128, 16, 8, 16), Tile(16, 16, 0, 4, 4))
 
@@ -63,18 +58,17 @@ def variants() -> Iterator[tuple[cases.Case, Tile, dict[Any, np.ndarray]]]:
 
 def job(case: cases.Case, tile: Tile, expected: dict[Any, np.ndarray]) -> dict[str, Any]:
     source = generate(case.kernel, LIMITS, tile=tile)
-    count = -(-source.threads // source.workgroup_size)
     buffers = []
-    for key, write in source.bindings:
+    for key, written in source.bindings:
         buffer: dict[str, Any] = {"data": _text(case.arrays[key])}
-        if write:
+        if written:
             buffer |= {"expected": _text(expected[key]), "dtype": str(expected[key].dtype)}
         buffers.append(buffer)
     return {
         "name": f"{source.name}: {case.name}",
         "matrices": tile.lanes > 1,
         "wgsl": source.wgsl,
-        "groups": [min(count, 65_535), -(-count // 65_535)],
+        "groups": groups(source),
         "buffers": buffers,
     }
 
@@ -84,13 +78,8 @@ def _text(array: np.ndarray) -> str:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
-    folder.mkdir(parents=True, exist_ok=True)
-    jobs = [job(*variant) for variant in variants()]
-    (folder / "half.json").write_text(json.dumps(jobs))
-    for page in (HERE / "half.html", HERE.parent / "timing.js"):
-        shutil.copy(page, folder)
-    print(f"{len(jobs)} kernels in {folder}")
+    folder: Path = parser(__doc__).parse_args().folder
+    write(folder, Path(__file__).with_name("half.html"), [job(*variant) for variant in variants()])
 
 
 if __name__ == "__main__":

@@ -214,17 +214,17 @@ def record(
     """A plan's step with every buffer resolved to a range on the device."""
     return Recording(
         label=label,
-        uploads=tuple(
-            Upload(placement.slices[index], spec.shape, np.dtype(spec.dtype.storage))
-            for index in plan.inputs.values()
-            if (spec := plan.buffers[index])
-        ),
+        uploads=tuple(_upload(plan.buffers[index], placement) for index in plan.inputs.values()),
         dispatches=tuple(_dispatch(kernel, placement) for kernel in kernels if kernel.runs),
         copies=tuple(_copies(plan, placement)),
         loss=placement.slices[plan.outputs["loss"]]._replace(nbytes=4) if "loss" in plan.outputs else None,
         chunk=chunk,
         groups=groups,
     )
+
+
+def _upload(spec: BufferSpec, placement: Placement) -> Upload:
+    return Upload(placement.slices[spec.id], spec.shape, np.dtype(spec.dtype.storage))
 
 
 def _dispatch(kernel: KernelSpec, placement: Placement) -> Dispatch:

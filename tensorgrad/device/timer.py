@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from tensorgrad.device.base import Bound, Copy, Dispatch, Program, Recording, Slice
-from tensorgrad.errors import ShaderError, TensorgradError
+from tensorgrad.errors import TensorgradError
 from tensorgrad.plan import BufferPlan, KernelSpec
 
 EFFORT = 2e6
@@ -133,7 +133,7 @@ class Timer:
         dispatches = tuple(Dispatch(k.name, k.wgsl, self._bind(k), k.workgroups) for k in kernels)
         try:
             return await self._device.compile(Recording("tensorgrad tuning", (), dispatches, groups=False))
-        except (ShaderError, TensorgradError):
+        except TensorgradError:
             self._device.raise_lost()
             return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,13 +17,13 @@ from tensorgrad.inspect.program import Shown, shown
 from tensorgrad.inspect.tuning import TuningReport
 
 
-class Inspected:
+class Inspected(ABC):
     """Gives what runs a program its `kernels` and `memory`; a subclass says which program."""
 
     _seen: tuple[Built, Shown] | None = None
 
-    def _inspected(self) -> Built:
-        raise NotImplementedError
+    @abstractmethod
+    def _inspected(self) -> Built: ...
 
     def _shown(self) -> Shown:
         built = self._inspected()

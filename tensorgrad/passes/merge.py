@@ -14,6 +14,7 @@ So nothing is copied; what would have to be is left as it is. `stacks` knows wha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -154,9 +155,7 @@ class _Merger:
     def _gain(self, node: Node, count: int) -> float:
         """Nanoseconds that `count` matmuls like this one take less if they are one."""
         (*lead, m, k), n = self.graph.type(node.inputs[0]).shape, node.type.shape[-1]
-        batch = 1
-        for size in lead:
-            batch *= size
+        batch = math.prod(lead)
         half = all(is_half(self.graph, operand) for operand in node.inputs)
         alone, together = (fastest(b, m, n, k, self.limits, half).nanoseconds for b in (batch, batch * count))
         return count * alone + (count - 1) * DISPATCH - together

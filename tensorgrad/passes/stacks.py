@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from tensorgrad.dtypes import f16, f32
 from tensorgrad.graph import Graph, Node, Value
 from tensorgrad.ops.arena import parts
 from tensorgrad.primitive import REGISTRY
@@ -163,14 +162,6 @@ def moves_along(node: Node, graph: Graph) -> bool:
     return (
         record.lower is not None and not record.view and node.attrs.keys() <= {"dtype"} and shapes == {node.type.shape}
     )
-
-
-def widened(graph: Graph, value: Value) -> bool:
-    """Whether a value shows numbers of f16 in f32."""
-    node = graph.node(value)
-    while node.op in ("reshape", "permute"):
-        node = graph.node(node.inputs[0])
-    return node.op == "cast" and node.type.dtype is f32 and graph.type(node.inputs[0]).dtype is f16
 
 
 def columns(nodes: Sequence[Node]) -> list[Members]:

@@ -10,8 +10,9 @@ from tensorgrad.dtypes import f16, f32
 from tensorgrad.graph import Graph, Node, Value
 from tensorgrad.ops.arena import parts, slot_size
 from tensorgrad.ops.windows import Slide
+from tensorgrad.passes.autocast import is_half
 from tensorgrad.passes.rewrite import append, carry_over
-from tensorgrad.passes.stacks import Members, Stacks, columns, lifted, widened
+from tensorgrad.passes.stacks import Members, Stacks, columns, lifted
 
 if TYPE_CHECKING:
     from tensorgrad.passes.merge import Sum
@@ -164,7 +165,7 @@ class _Writer:
 
     def _placed(self, node: Node, old: Value, value: Value) -> Value:
         """The value at its place, where it is stored in f16 if it and those beside it are widened from that."""
-        half = all(widened(self.graph, v) for v in self.stacks.placed[old])
+        half = all(self.graph.type(v).dtype is f32 and is_half(self.graph, v) for v in self.stacks.placed[old])
         value = append(self.new, node, "cast", (value,), dtype=f16) if half else value
         self.places[old] = place = append(self.new, node, "place", (value,), slot="")
         return append(self.new, node, "cast", (place,), dtype=f32) if half else place

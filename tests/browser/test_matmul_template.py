@@ -22,6 +22,7 @@ DIRECT = (
     Tile(2, 32, 0, 2, 8),
     Tile(16, 16, 0, 16, 4, quads=True, steps=4),
     Tile(32, 16, 0, 8, 16, quads=True, steps=4),
+    Tile(8, 32, 0, 8, 8),
 )
 SMALL = Tile(32, 32, 16, 4, 4)
 """Tiles take SwiftShader a second to compile: what all of them share is tested with a small one."""
@@ -43,7 +44,7 @@ async def test_every_tile(part: int) -> None:
     assert [name.split()[1] for name in names] == [str(t) for t in tiles]
 
 
-@pytest.mark.parametrize("tile", [SMALL, DIRECT[5]], ids=str)
+@pytest.mark.parametrize("tile", [SMALL, DIRECT[0], DIRECT[5]], ids=str)
 async def test_transpositions_with_vectors_and_without(tile: Tile) -> None:
     layouts = ("nn", "nt", "tn", "tt")
     whole = [
@@ -53,7 +54,7 @@ async def test_transpositions_with_vectors_and_without(tile: Tile) -> None:
     assert [name.split()[-1] for name in names] == [*layouts, *layouts]
 
 
-@pytest.mark.parametrize("tile", DIRECT, ids=lambda t: f"{t.m}x{t.n}, {t.tm}x{t.tn} a thread")
+@pytest.mark.parametrize("tile", DIRECT, ids=lambda t: f"{t.m}x{t.n}, {t.tm}x{t.tn} a thread, {t.steps} at a time")
 async def test_odd_sizes_without_barriers(tile: Tile) -> None:
     await verify([(case, tile) for i, case in enumerate(cases.odd_sizes()) if i % len(DIRECT) == DIRECT.index(tile)])
 
@@ -64,25 +65,30 @@ async def test_no_inner_steps_give_zeros_and_few_are_enough(tile: Tile) -> None:
 
 
 EVEN, ODD = (1, 36, 40, 20), (3, 17, 33, 10)
+WITHOUT_BARRIERS = ((EVEN, DIRECT[0]), (ODD, DIRECT[0]), (ODD, DIRECT[5]))
 
 
-@pytest.mark.parametrize(("sizes", "tile"), [(EVEN, SMALL), (EVEN, DIRECT[0]), (ODD, DIRECT[5])], ids=str)
+@pytest.mark.parametrize(
+    ("sizes", "tile"), [(EVEN, SMALL), (EVEN, DIRECT[0]), (ODD, DIRECT[0]), (ODD, DIRECT[5])], ids=str
+)
 async def test_epilogues(sizes: tuple[int, int, int, int], tile: Tile) -> None:
     await verify([(case, tile) for case in cases.epilogues(sizes)])
 
 
-@pytest.mark.parametrize(("sizes", "tile"), [(ODD, SMALL), (EVEN, DIRECT[0]), (ODD, DIRECT[5])], ids=str)
+@pytest.mark.parametrize(
+    ("sizes", "tile"), [(ODD, SMALL), (EVEN, DIRECT[0]), (ODD, DIRECT[0]), (ODD, DIRECT[5])], ids=str
+)
 async def test_operands(sizes: tuple[int, int, int, int], tile: Tile) -> None:
     await verify([(case, tile) for case in cases.operands(sizes)])
 
 
-@pytest.mark.parametrize("tile", [SMALL, DIRECT[5]], ids=str)
+@pytest.mark.parametrize("tile", [SMALL, DIRECT[0], DIRECT[5]], ids=str)
 async def test_heads_in_place(tile: Tile) -> None:
     sizes = ((2, 3, 24, 8),) if tile is SMALL else ((2, 3, 24, 8), (2, 3, 10, 5))
     await verify([(case, tile) for size in sizes for case in cases.heads(*size)])
 
 
-@pytest.mark.parametrize("tile", [SMALL, Tile(16, 16, 64, 4, 4, 4), DIRECT[6]], ids=str)
+@pytest.mark.parametrize("tile", [SMALL, Tile(16, 16, 64, 4, 4, 4), DIRECT[0], DIRECT[6]], ids=str)
 async def test_images_in_place(tile: Tile) -> None:
     await verify([(case, tile) for case in cases.images(2, 3, 6, 7, 20)])
 
