@@ -1,7 +1,7 @@
 """Programs with f16 on a device, against the numpy device: what a browser without f16 cannot test.
 
 `bench/halves.html` runs all of them in a page: `check(device)` gives what was found, by name. The unit tests run them
-on the interpret device.
+on the interpret device, and in WGSL on the second device of the tests.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def products(x: tg.Tensor, y: tg.Tensor) -> list[tg.Tensor]:
     return [a @ b.T, wide @ b.astype(tg.f32).T, a.T @ a, tg.relu(a @ b.T + 1), wide.T @ wide, a[0] @ y]
 
 
-async def _functions(device: str, fn: Callable[..., Any], sizes: tuple[int, ...]) -> None:
+async def _functions(device: Any, fn: Callable[..., Any], sizes: tuple[int, ...]) -> None:
     for size in sizes:
         rng = np.random.default_rng(size)
         arrays = [rng.normal(size=size).astype(np.float16) for _ in range(2)]
@@ -90,23 +90,23 @@ async def _functions(device: str, fn: Callable[..., Any], sizes: tuple[int, ...]
             close(np.asarray(f), np.asarray(w), f"{fn.__name__}[{i}] of {size}", 8 + size / 8)
 
 
-async def elementwise_agrees(device: str) -> None:
+async def elementwise_agrees(device: Any) -> None:
     await _functions(device, elementwise, SIZES)
 
 
-async def moving_agrees(device: str) -> None:
+async def moving_agrees(device: Any) -> None:
     await _functions(device, moved, SIZES[1:])
 
 
-async def reductions_agree(device: str) -> None:
+async def reductions_agree(device: Any) -> None:
     await _functions(device, reduced, SIZES[1:])
 
 
-async def products_agree(device: str) -> None:
+async def products_agree(device: Any) -> None:
     await _functions(device, products, SIZES)
 
 
-async def casts_round_to_even_and_overflow(device: str) -> None:
+async def casts_round_to_even_and_overflow(device: Any) -> None:
     numbers = [
         1e6,
         -1e6,
@@ -148,7 +148,7 @@ class Odd(nn.Module):
 
 
 async def _train(
-    device: str, model: nn.Module, loss: Callable[..., tg.Tensor], batches: list[Arrays], optimizer: Any, **options: Any
+    device: Any, model: nn.Module, loss: Callable[..., tg.Tensor], batches: list[Arrays], optimizer: Any, **options: Any
 ) -> tuple[list[float], Arrays]:
     specs = {name: _spec(array) for name, array in batches[0].items()}
     train = await tg.compile(model, loss, optimizer, specs, device=device, seed=0, **options)
@@ -167,7 +167,7 @@ def _spec(array: np.ndarray) -> tg.Spec:
 
 
 async def _trainings_agree(
-    device: str, make: Callable[[], Any], rtol: float, optimizer: Callable[[], Any], **options: Any
+    device: Any, make: Callable[[], Any], rtol: float, optimizer: Callable[[], Any], **options: Any
 ) -> tuple[list[float], Arrays]:
     results = []
     for name in ("numpy", device):
@@ -183,7 +183,7 @@ async def _trainings_agree(
     return found, others
 
 
-async def parameters_and_inputs_of_f16_train(device: str) -> None:
+async def parameters_and_inputs_of_f16_train(device: Any) -> None:
     def make() -> Any:
         rng = np.random.default_rng(2)
         batches = [{"x": rng.normal(size=(7, 3)).astype(np.float16)} for _ in range(3)]
@@ -234,7 +234,7 @@ def _transformer(kernels: bool, batch: int, length: int, width: int, heads: int)
     return Model(), loss, batches
 
 
-async def transformers_train(device: str) -> None:
+async def transformers_train(device: Any) -> None:
     for kernels in (False, True):
         for shape in ((2, 16, 16, 2), (1, 17, 12, 3)):
             losses, states = await _trainings_agree(
@@ -253,7 +253,7 @@ class Convolutions(nn.Module):
         return self.out(tg.relu(self.c2(tg.relu(self.norm(self.c1(x))))).mean((2, 3)))
 
 
-async def convolutions_train(device: str) -> None:
+async def convolutions_train(device: Any) -> None:
     def make() -> Any:
         rng = np.random.default_rng(4)
         batches = [
@@ -265,7 +265,7 @@ async def convolutions_train(device: str) -> None:
     await _trainings_agree(device, make, 1e-2, lambda: optim.Adam(1e-2, clip_norm=1.0), dtype=tg.f16)
 
 
-async def a_gradient_without_room_changes_nothing(device: str) -> None:
+async def a_gradient_without_room_changes_nothing(device: Any) -> None:
     nn.init.manual_seed(1)
     specs = {"x": tg.f32[3, 2]}
     train = await tg.compile(
@@ -300,7 +300,7 @@ CASES: tuple[Callable[[str], Awaitable[None]], ...] = (
 )
 
 
-async def check(device: str) -> dict[str, str]:
+async def check(device: Any) -> dict[str, str]:
     """Runs all cases; gives `ok` or the error of each, by name."""
     found = {}
     for case in CASES:

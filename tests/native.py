@@ -17,7 +17,7 @@ import wgpu
 from wgpu.backends.wgpu_native.extras import set_instance_extras
 
 from tensorgrad.backend import WebGPU
-from tensorgrad.device.base import Dispatch, Limits, Recording, Slice
+from tensorgrad.device.base import Copy, Dispatch, Feed, Limits, Recording, Slice
 
 USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 WANTED = {"subgroup": "subgroups", "shader-f16": "shader-f16"}
@@ -202,6 +202,18 @@ class NativeProgram:
     async def run(self, reads: tuple[Slice, ...], *, with_loss: bool = False) -> list[np.ndarray]:
         await self.submit()
         return await self._device.read(reads)
+
+    async def run_many(self, feeds: Sequence[Feed], first: int, count: int) -> np.ndarray:
+        loss, found = self._recording.loss, []
+        assert loss
+        for step in range(count):
+            for target, buffers, each, turn in feeds:
+                at = (first + step) % turn if turn else step
+                source = Slice(buffers[at // each], at % each * target.nbytes, target.nbytes)
+                self._device._submit([], [Copy(source, target)])
+            self._device._submit(self._work, self._recording.copies)
+            found += await self._device.read((loss,))
+        return np.concatenate(found).view(np.uint32)
 
     def close(self) -> None:
         """Its buffers are the runtime's."""
