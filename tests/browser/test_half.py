@@ -1,4 +1,4 @@
-"""f16 on WebGPU. The test browser's adapter has none; test_half.py of the unit tests runs the same programs elsewhere."""
+"""f16 on WebGPU. The browser of the tests has none: `tests/unit/test_half.py` runs the same programs elsewhere."""
 
 from __future__ import annotations
 
