@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +13,15 @@ from programs import lowered, program, with_initial
 from tensorgrad import ops
 from tensorgrad.autodiff import append_grad
 from tensorgrad.device import interpret
+from tensorgrad.device.base import Limits
 from tensorgrad.graph import Value
 from tensorgrad.lower.kernel import Kernel
 from tensorgrad.lower.lowering import Lowered
 from tensorgrad.tensor import Tensor
+from tensorgrad.wgsl import attention
+from tensorgrad.wgsl.attention_tiles import fits
+from tensorgrad.wgsl.matmul_tiles import Tile
+from tensorgrad.wgsl.shader import Source
 
 
 @dataclass
@@ -26,6 +32,11 @@ class Case:
     kernel: Kernel
     arrays: dict[Value, np.ndarray]
     expected: dict[Value, np.ndarray]
+
+    @property
+    def part(self) -> str:
+        assert self.kernel.attention
+        return self.kernel.attention.part
 
 
 @dataclass(frozen=True)
@@ -126,3 +137,28 @@ def make(s: Sizes, layout: str, mask: str = "", causal: bool = False, **options:
     """The three kernels of an attention and its gradient."""
     name = f"{s} {layout}{f' mask {mask}' if mask else ''}{' causal' if causal else ''}"
     return cases(name, *lower(s, layout, mask, causal, **options))
+
+
+HEADS = {4: 4, 12: 4, 20: 36, 32: 32, 64: 32, 100: 100, 128: 128}
+"""Sizes of a head in q and k, and in v."""
+LAYOUTS = ("heads", "split", "turned", "packed", "loose", "computed")
+MASKS = ("bools", "scores", "keys", "heads")
+
+
+def in_layout(layout: str) -> Sizes:
+    """Sizes that every way to lie in memory can have."""
+    return Sizes(2, 3, 20, 20 if layout == "packed" else 24, 12, 12)
+
+
+def variants(tiles: Iterable[Tile], limits: Limits) -> Iterator[tuple[str, Source]]:
+    """The kernels of each size of head with all tiles that fit, of each layout and mask with some; without data."""
+    tiles = tuple(tiles)
+    programs = [(Sizes(1, 1, 19, 21, size, width), "split", "", size % 8 == 4) for size, width in HEADS.items()]
+    programs += [(in_layout(layout), layout, "", False) for layout in LAYOUTS]
+    programs += [(Sizes(2, 2, 18, 35, 8, 8), "split", mask, False) for mask in MASKS]
+    for n, program_ in enumerate(programs):
+        low, _ = lower(*program_)
+        for kernel, tile in itertools.product(low.kernels, tiles if n < len(HEADS) else tiles[n % 4 :: 4]):
+            if kernel.attention and fits(tile, kernel.attention, limits):
+                source = attention.generate(kernel, limits, tile=tile)
+                yield f"{source.name}, {' '.join(map(str, program_))}", source

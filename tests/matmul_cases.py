@@ -11,7 +11,7 @@ import numpy as np
 from tensorgrad.dtypes import DType, bool_, f16, f32, i32, u32
 from tensorgrad.graph import Value
 from tensorgrad.lower.evaluate import evaluate
-from tensorgrad.lower.expr import Expr, below, both, const, expr, from_index, load, loads, rebuild, where
+from tensorgrad.lower.expr import Expr, below, both, const, expr, from_index, load, loads, rebuild, walk, where
 from tensorgrad.lower.index import Index, Var, dynamic, of_var, ravel, unravel
 from tensorgrad.lower.kernel import Kernel, Matmul, Store
 from tensorgrad.wgsl.matmul_tiles import Tile
@@ -68,8 +68,6 @@ class Case:
 
 
 def accs(kernel: Kernel) -> list[Expr]:
-    from tensorgrad.lower.expr import walk
-
     return list({e: None for s in kernel.stores for e in walk(s.expr) if e.op == "acc"})
 
 

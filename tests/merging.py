@@ -1,6 +1,6 @@
 """Layers that read the same values, and steps on them: some of their matmuls can be merged, others cannot.
 
-`tests/unit/test_merge.py` runs them by their kernels' formulas, `tests/browser/test_gpu_step.py` on WebGPU.
+`tests/unit/test_merge.py` runs them by their kernels' formulas, `gpu_steps.py` in WGSL.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,31 @@ class Spy:
 
         counts, seen = json.loads(self._js.read())
         return counts, [(name, note) for name, note in seen]
+
+
+REFUSED = """
+async (device, sources) => {
+  device.pushErrorScope('validation');
+  const modules = sources.map(code => device.createShaderModule({ code }));
+  await device.popErrorScope();
+  return Promise.all(modules.map(async module => {
+    const { messages } = await module.getCompilationInfo();
+    return messages.map(m => `line ${m.lineNum}: ${m.message}`).join('; ');
+  }));
+}
+"""
+
+
+async def refused(device: Any, sources: Mapping[str, str]) -> dict[str, str]:
+    """What the browser's shader compiler objects to, by the sources' names.
+
+    It parses and checks them, where barriers may stand included, and compiles nothing: milliseconds each.
+    """
+    from pyodide.code import run_js
+    from pyodide.ffi import to_js
+
+    found = await run_js(REFUSED)(device.js_device, to_js(list(sources.values())))
+    return {name: text for name, text in zip(sources, found.to_py(), strict=True) if text}
 
 
 async def new_device() -> Any:

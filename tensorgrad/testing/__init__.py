@@ -28,6 +28,9 @@ What it does
     The plan cache is off in the page, so that no test depends on what another has compiled; a test
     that wants it says `tg.cache.enable()`.
 
+    Under pytest-xdist each process has a browser of its own. Let a file's tests stay together (`--dist loadfile`), so
+    that fixtures of a module are made once.
+
     A test that takes too long is interrupted and fails with the traceback of where it
     was; if it does not react (because it waits for a promise), the page is replaced and the
     next test goes on in a new one. The same happens when the page crashes.

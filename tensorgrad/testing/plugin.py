@@ -147,7 +147,8 @@ class PageRunner:
         if self._page is None:
             self._page = PageSession(page_config(self._config, self._items))
         if not self._page.running:
-            self._page.start([later.nodeid for later in self._items[self._items.index(item) :]])
+            # all of them: pytest-xdist may give its workers the files in any order
+            self._page.start([marked.nodeid for marked in self._items])
         return self._page
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from averaging_cases import accumulation, averages
-from reference.agree import case_agrees, given, operation_agrees, optimizer_agrees
+from reference.agree import case_agrees, given, operations_agree, optimizer_agrees
 from reference.cases import CASES, Case
 from reference.stored import f, pytorch
 from tensorgrad import optim
@@ -17,12 +17,7 @@ pytestmark = pytest.mark.webgpu
 
 
 async def test_operations_agree_with_pytorch() -> None:
-    wrong = []
-    for case in pytorch()["operations"]:
-        try:
-            await operation_agrees(case, "webgpu")
-        except AssertionError as error:
-            wrong.append(str(error))
+    wrong = await operations_agree(pytorch()["operations"], "webgpu")
     assert not wrong, "\n".join(wrong)
 
 

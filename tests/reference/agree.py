@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,38 @@ def operation(case: dict[str, Any]) -> Callable[..., list[Tensor]]:
 
 async def operation_agrees(case: dict[str, Any], device: str) -> None:
     """An operation's value and gradients on a device against PyTorch's."""
-    y, *grads = await tg.jit(operation(case), device=device)(**arrays(case["inputs"]))
+    _compare(case, await tg.jit(operation(case), device=device)(**arrays(case["inputs"])))
+
+
+async def operations_agree(cases: Sequence[dict[str, Any]], device: str, at_once: int = 32) -> list[str]:
+    """The same for many, of which so many are one program; gives what differs.
+
+    Equal inputs are one leaf of a program, so that what reads them shares kernels: compiling them is most of the time.
+    """
+    wrong = []
+    for first in range(0, len(cases), at_once):
+        part = cases[first : first + at_once]
+        held: dict[str, np.ndarray] = {}
+        names: dict[str, str] = {}
+        places: list[dict[str, str]] = [{} for _ in part]
+        for case, place in zip(part, places, strict=True):
+            for name, entry in case["inputs"].items():
+                place[name] = names.setdefault(str(entry), f"x{len(names)}")
+                held[place[name]] = array(entry)
+
+        def fn(leaves: dict[str, Tensor], part: Any = part, places: Any = places) -> list[list[Tensor]]:
+            return [operation(c)(**{n: leaves[x] for n, x in p.items()}) for c, p in zip(part, places, strict=True)]
+
+        for case, found in zip(part, await tg.jit(fn, device=device)(held), strict=True):
+            try:
+                _compare(case, found)
+            except AssertionError as error:
+                wrong.append(str(error))
+    return wrong
+
+
+def _compare(case: dict[str, Any], found: Sequence[np.ndarray]) -> None:
+    y, *grads = found
     np.testing.assert_allclose(y, array(case["y"]), RTOL, ATOL, err_msg=case["name"])
     for (name, expected), grad in zip(case.get("grads", {}).items(), grads, strict=True):
         np.testing.assert_allclose(
