@@ -277,3 +277,7 @@ ATTENTION = [
 ]
 
 ROWS = [*ATTENTION, *UNARY, *BINARY, *REDUCTIONS, *COMPOSITES, *MATMULS, *VIEWS, *INDEXING, *IMAGES]
+
+from operations_math import ROWS as MATH  # noqa: E402  # it takes `Row` from here
+
+ROWS += MATH
