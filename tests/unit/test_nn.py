@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reference.modules import Tied, call, traced
+from reference.modules import Tied, call, called, traced
 from reference.stored import array, arrays, f, pytorch, run
 from tensorgrad import nn, ops
 from tensorgrad.device.numpy import evaluate
@@ -34,6 +34,16 @@ def test_numbers_as_pytorch(case: dict[str, Any]) -> None:
     np.testing.assert_allclose(y, array(case["y"]), 3e-6, 1e-6)
     for (name, _), grad in zip(module.named_parameters(), grads, strict=True):
         np.testing.assert_allclose(grad, array(case["grads"][name]), 3e-5, 3e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("case", pytorch()["called"], ids=lambda case: case["name"])
+def test_calls_as_pytorch(case: dict[str, Any]) -> None:
+    results, grads = called(case)
+    for found, expected in zip(results, case["results"], strict=True):
+        np.testing.assert_allclose(found, array(expected), 3e-6, 1e-6)
+    for name, found in grads.items():
+        # sums over all rows and steps, in another order
+        np.testing.assert_allclose(found, array(case["grads"][name]), 3e-5, 3e-6, err_msg=name)
 
 
 def test_order_of_names_as_pytorch() -> None:
