@@ -274,9 +274,8 @@ def called(name: str, case: Called) -> dict[str, Any]:
     tensors = {n: torch.tensor(a).requires_grad_(a.dtype.kind == "f") for n, a in case.inputs.items()}
     given = {n: t.long() if t.dtype == torch.int32 else t for n, t in tensors.items()}
     results = leaves(eval(case.call, {"m": module, "nn": nn, **given}))
-    sum(
-        (y * torch.cos(torch.arange(y.numel(), dtype=torch.float32)).reshape(y.shape)).sum() for y in results
-    ).backward()
+    weights = [torch.cos(torch.arange(y.numel(), dtype=torch.float32)).reshape(y.shape) for y in results]
+    torch.stack([(y * w).sum() for y, w in zip(results, weights, strict=True)]).sum().backward()
     wanted = {n: t for n, t in [*module.named_parameters(), *tensors.items()] if t.requires_grad}
     return {
         "name": name,
