@@ -33,6 +33,7 @@ from tensorgrad.ops import (
     softmax,
     tanh,
 )
+from tensorgrad.ops.padding import pad_from_last as pad
 
 __all__ = [
     "adaptive_avg_pool2d",
@@ -60,6 +61,7 @@ __all__ = [
     "mse_loss",
     "nll_loss",
     "one_hot",
+    "pad",
     "relu",
     "sigmoid",
     "silu",

@@ -276,4 +276,6 @@ ATTENTION = [
     Row("attention nan and inf", f"{SDPA}(q, k, v)", {**QKV, "q": SPOILT}, grad=False),
 ]
 
-ROWS = [*ATTENTION, *UNARY, *BINARY, *REDUCTIONS, *COMPOSITES, *MATMULS, *VIEWS, *INDEXING, *IMAGES]
+from operations_index import ROWS as ARRANGED  # noqa: E402  # it takes `Row` from here
+
+ROWS = [*ATTENTION, *UNARY, *BINARY, *REDUCTIONS, *COMPOSITES, *MATMULS, *VIEWS, *INDEXING, *IMAGES, *ARRANGED]
