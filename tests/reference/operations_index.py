@@ -182,4 +182,91 @@ ARRANGED = [
     ),
 ]
 
-ROWS = [*INDEXING, *ARRANGED]
+A, B, C = normal(2, 3, 4), normal(2, 5, 4), normal(4, 4)
+CONTRACTIONS = [
+    many(
+        "einsum",
+        {"a": A, "b": B, "c": C, "s": normal(1, 4)},
+        *(
+            f"einsum('{equation}', {operands})"
+            for equation, operands in (
+                ("bqd,bkd->bqk", "a, b"),
+                ("bqd,bkd->kq", "a, b"),
+                ("bqd,bkd", "a, b"),
+                ("bqd,bkd->bd", "a, b"),
+                ("bqd,bkd->bqkd", "a, b"),
+                ("bqd,bkd->", "a, b"),
+                ("bqd,qbd->b", "a, a.transpose(0, 1)"),
+                ("ii", "c"),
+                ("ii->i", "c"),
+                ("...ii->...i", "c[None]"),
+                ("ij->ji", "c"),
+                ("ijk->k", "a"),
+                ("ba", "c"),
+                ("bqd,de,bke->bqk", "a, c, b"),
+                ("bqd,de,eef->bqf", "a, c, c[:, :, None]"),
+                ("...d,de->...e", "a, c"),
+                ("...qd,...kd->...qk", "a, b[0]"),
+                (" b...d , k d ->b k ...", "a, c"),
+                ("...,...", "a, s"),
+                ("bqd,kd->bqk", "a, s"),
+                ("bqd,bkd->bqkd", "a, b[:1]"),
+                ("i,j,k->kij", "a[0, 0], b[0, 0], c[0]"),
+                ("i,i,i", "a[0, 0], b[0, 0], c[0]"),
+                ("bid,bjd,bkd->bijk", "a, b[:, :2], a"),
+                (",ij", "a[0, 0, 0], c"),
+                ("iij,jii->i", "c[:, :, None], c[None]"),
+            )
+        ),
+    ),
+    many(
+        "products",
+        {"a": A, "b": B, "c": C, "s": normal(4)},
+        *(f"tensordot(a, b, {dims})" for dims in ("0", "([2], [2])", "([0, 2], [0, -1])")),
+        ("tensordot(a, c, dims=1)", "torch.tensordot(a, c, dims=1)"),
+        ("tensordot(a, a[1], ((-2, -1), (0, 1)))", "torch.tensordot(a, a[1], ((-2, -1), (0, 1)))"),
+        "inner(a, b)",
+        "inner(a, s)",
+        "outer(s, a[0, 0])",
+        "dot(s, a[0, 0])",
+        "vdot(s, a[0, 1])",
+        "mv(c, s)",
+        "mm(a[0], c)",
+        "bmm(a, b.transpose(1, 2))",
+        "kron(a[0], c)",
+        "kron(s, c)",
+        "addmm(s, a[0], c, beta=0.5, alpha=2)",
+        "addmm(log(-s * s - 1).detach(), a[0], c, beta=0)",
+        "baddbmm(s, a, b.transpose(1, 2)[:, :, :4])",
+        "addmv(s, c, s, alpha=-1)",
+        "bilinear(a, a[..., :3], b[0, :, :, None] * s[:3], b[1, :, 0])",
+    ),
+    many(
+        "distances",
+        {"a": A, "b": np.concatenate([B[:, :2], A[:, :1]], 1)},
+        *(f"cdist(a, b{p})" for p in ("", ", 1.0", ", 1e999")),  # which is inf
+        "cdist(a[0], b)",
+    ),
+]
+
+ANGLES = "(arange(5.0)[:, None] + 3) * 100.0 ** (-arange(0, {0}, 2.0) / {0})"
+HALVES = "x[..., :h] * cos(w) - x[..., h:d] * sin(w), x[..., h:d] * cos(w) + x[..., :h] * sin(w)"
+
+
+def turned(size: int) -> str:
+    """Rows from 3 on with the first features turned, in base 100."""
+    return f"(lambda w, h, d: torch.cat([{HALVES}, x[..., d:]], -1))({ANGLES.format(float(size))}, {size // 2}, {size})"
+
+
+HEADS = [
+    many(
+        "heads",
+        {"x": normal(2, 5, 8)},
+        ("split_heads(x, 4)", "x.view(2, 5, 4, 2).transpose(1, 2)"),
+        ("merge_heads(split_heads(x * x, 4))", "x * x"),
+        ("rope(x, 3, 100.0)", turned(8)),
+        ("rope(x, 3, 100.0, dim=4)", turned(4)),
+    ),
+]
+
+ROWS = [*INDEXING, *ARRANGED, *CONTRACTIONS, *HEADS]
