@@ -178,7 +178,7 @@ class Tensor(arranging.Arranging):
         return ops.abs(self)
 
     def __invert__(self) -> Tensor:
-        return ops.logical_not(self)
+        return ops.bitwise_not(self)
 
     def __and__(self, other: Any) -> Tensor:
         return ops.bitwise_and(self, other)

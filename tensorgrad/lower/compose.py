@@ -19,7 +19,7 @@ from tensorgrad.lower.index import Index, Indices, Var, constant, of_var, ravel,
 from tensorgrad.lower.kernel import Attention, AttentionPart, Kernel, Matmul, Store
 from tensorgrad.primitive import REGISTRY
 
-REDUCTIONS = frozenset({"sum", "max", "min", "argmax", "argmin", "scatter_add", "fold"})
+REDUCTIONS = frozenset({"sum", "prod", "max", "min", "argmax", "argmin", "scatter_add", "fold"})
 LEAVES = frozenset({"leaf", "array", "pack"})
 """What is in a buffer without a kernel that puts it there."""
 FREE = frozenset({"const", "iota"})

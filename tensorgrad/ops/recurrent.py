@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from tensorgrad.ops import elementwise as ew
+from tensorgrad.ops.activations import relu
 from tensorgrad.ops.arena import place
-from tensorgrad.ops.composite import linear, relu
+from tensorgrad.ops.composite import linear
 from tensorgrad.ops.core import TensorLike, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.joining import concat, split, stack
