@@ -103,7 +103,9 @@ class Composer:
             if node.op in LEAVES or node.op in REDUCTIONS or node.op in TEMPLATES:
                 for result in node.values:
                     self._store(result, f"it is the result of a {node.op}")
-            elif node.op == "place" or (value in roots and not self._is_alias(node)):
+            elif node.op == "place":
+                self._store(value, "it has a place of its own")
+            elif value in roots and not self._is_alias(node):
                 self._store(value, "it is read after the kernels")
             elif not REGISTRY[node.op].view and node.op not in FREE:
                 cost = self._cost(node)
