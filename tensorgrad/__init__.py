@@ -1,7 +1,8 @@
 """Train models on the GPU from a web page: tensors and autograd in pure Python, compiled to WebGPU."""
 
-from tensorgrad import cache, nn, ops, optim
+from tensorgrad import cache, data, nn, ops, optim, safetensors
 from tensorgrad.autodiff import append_grad
+from tensorgrad.checkpoints import load, save
 from tensorgrad.compile import StepResult, Train, compile
 from tensorgrad.debug import debug
 from tensorgrad.device.batches import Batches
@@ -61,16 +62,20 @@ __all__ = [
     "compile",
     "compile_forward",
     "create_runtime",
+    "data",
     "debug",
     "f16",
     "f32",
     "grad",
     "i32",
     "jit",
+    "load",
     "nn",
     "ops",
     "optim",
     "param_input",
+    "safetensors",
+    "save",
     "state_input",
     "sync",
     "tensor_input",
