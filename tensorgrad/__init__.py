@@ -25,6 +25,7 @@ from tensorgrad.errors import (
 from tensorgrad.ops import *  # noqa: F403
 from tensorgrad.ops import __all__ as _ops
 from tensorgrad.predict import Predictor, compile_forward
+from tensorgrad.record import Record
 from tensorgrad.runtime import Runtime, create_runtime
 from tensorgrad.sync import sync
 from tensorgrad.tensor import Tensor
@@ -45,6 +46,7 @@ __all__ = [
     "NonFiniteError",
     "OutOfMemoryError",
     "Predictor",
+    "Record",
     "Runtime",
     "ShaderError",
     "ShapeError",
