@@ -108,13 +108,13 @@ class WebGPU:
         return self._peaks
 
     async def compile(self, recipe: Recipe) -> Compiled:
-        with stage("cache"):
+        with stage("cache", waits=True):
             key, program = await cache.find(recipe, self.name, self.limits)
         made = None
         if program is None:
             made = self._make(recipe)
             if recipe.tune:
-                with stage("tune"):
+                with stage("tune", waits=True):
                     made = await self._tuned(made, recipe.tune)
         return Compiled(lambda tuning: self._make(recipe, tuning), program, key, made)
 
@@ -157,7 +157,7 @@ class WebGPU:
         program = compiled.program
         assert program is not None
         saving = None if compiled.cached else asyncio.ensure_future(cache.save(compiled.key, program))
-        with stage("device"):
+        with stage("device", waits=True):
             runtime = await create_runtime(
                 program.plan,
                 program.kernels,
