@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rows_attention import ATTENTION
+from rows_checkpoint import CHECKPOINTS
 from rows_elementwise import BINARY, UNARY
 from rows_indexing import INDEXING
 from rows_reduce import REDUCE
@@ -20,6 +21,7 @@ TABLE: tuple[Row, ...] = (
     *REDUCE,
     *INDEXING,
     *ATTENTION,
+    *CHECKPOINTS,
     *WINDOWS,
     *CONVOLUTIONS,
 )

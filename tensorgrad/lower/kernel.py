@@ -120,6 +120,7 @@ class Kernel:
         inplace: stored value -> the state whose buffer it overwrites.
         joined: how it grew from kernels of one store each, first join first.
         attention: the pass over scores whose results the stores hold; its variables replace rows and cols.
+        waits: values that have to be stored before it runs, though it does not read them.
     """
 
     rows: Var
@@ -130,6 +131,7 @@ class Kernel:
     inplace: dict[Value, Value] = field(default_factory=dict)
     joined: tuple[Joined, ...] = ()
     attention: Attention | None = None
+    waits: frozenset[Value] = frozenset()
 
     @property
     def kind(self) -> str:

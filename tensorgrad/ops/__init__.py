@@ -8,6 +8,7 @@ from tensorgrad.ops.attention import (
 from tensorgrad.ops.batch_norm import (
     batch_norm,
 )
+from tensorgrad.ops.checkpoint import checkpoint
 from tensorgrad.ops.composite import (
     gelu,
     layer_norm,
@@ -190,6 +191,7 @@ __all__ = [
     "cast",
     "cat",
     "ceil",
+    "checkpoint",
     "clamp",
     "concat",
     "conv1d",
