@@ -7,10 +7,11 @@ does. The layers are modules, as those of `einops.layers.torch` are PyTorch's:
     from tensorgrad.einops import EinMix, Rearrange, Reduce
 """
 
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -56,18 +57,26 @@ class TensorgradBackend(AbstractBackend):
         return ops.einsum(pattern, *x)
 
 
-class Rearrange(RearrangeMixin, nn.Module):
+class _Layer(nn.Module):
+    """What `Rearrange` and `Reduce` have in common."""
+
+    pattern: str
+    axes_lengths: dict[str, int]
+    _apply_recipe: Callable[[Tensor], Tensor]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._apply_recipe(x)
+
+    def extra_repr(self) -> str:
+        return ", ".join([repr(self.pattern), *(f"{name}={size}" for name, size in self.axes_lengths.items())])
+
+
+class Rearrange(RearrangeMixin, _Layer):
     """`einops.rearrange` as a module."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self._apply_recipe(x)
 
-
-class Reduce(ReduceMixin, nn.Module):
+class Reduce(ReduceMixin, _Layer):
     """`einops.reduce` as a module."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self._apply_recipe(x)
 
 
 class EinMix(_EinmixMixin, nn.Module):
