@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from typing import NamedTuple
 
 from tensorgrad.dtypes import Shape, f16, f32, u32
@@ -48,10 +49,12 @@ class Costs(NamedTuple):
     Attributes:
         nodes: the operations that are computed again, each once.
         loads: the stored tensors that are read.
+        waits: stored tensors that have to be there before, though they are not read.
     """
 
     nodes: frozenset[int]
     loads: frozenset[Value]
+    waits: frozenset[Value] = frozenset()
 
 
 class Composer:
@@ -226,10 +229,14 @@ class Composer:
     def _cost(self, node: Node) -> Costs:
         free = REGISTRY[node.op].view or node.op in FREE
         nodes, read = frozenset[int]() if free else frozenset({node.id}), frozenset[Value]()
-        for value in node.inputs:
-            cost = self.costs[value]
-            nodes, read = nodes | cost.nodes, read | cost.loads
-        return Costs(nodes, read)
+        waits = frozenset[Value]()
+        costs = [self.costs[value] for value in node.inputs]
+        if node.op == "after":
+            costs, others = costs[:1], costs[1:]
+            waits = waits.union(*(cost.loads for cost in others))
+        for cost in costs:
+            nodes, read, waits = nodes | cost.nodes, read | cost.loads, waits | cost.waits
+        return Costs(nodes, read, waits)
 
     def _expands(self, node: Node, cost: Costs) -> bool:
         """It is dear, and its readers are so much larger that each element would be computed many times."""
@@ -274,13 +281,16 @@ class Composer:
             if value not in self.stored or node.op in LEAVES or node.type.size == 0:
                 continue
             if node.op in _ATTENTION:
-                out += self._attention(node)
+                made = self._attention(node)
             elif node.op == "sort" or node.op in SCANS:
-                out.append(self._line(node))
+                made = [self._line(node)]
             elif node.op == "unsort":
-                out.append(self._unsort(node))
+                made = [self._unsort(node)]
             else:
-                out.append(self._matmul(node) if node.op == "matmul" else self._kernel(value, node))
+                made = [self._matmul(node) if node.op == "matmul" else self._kernel(value, node)]
+            if waits := self._cost(node).waits:
+                made = [replace(kernel, waits=waits) for kernel in made]
+            out += made
         return out
 
     def _kernel(self, value: Value, node: Node) -> Kernel:

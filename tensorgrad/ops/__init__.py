@@ -79,6 +79,7 @@ from tensorgrad.ops.attention import (
 from tensorgrad.ops.batch_norm import (
     batch_norm,
 )
+from tensorgrad.ops.checkpoint import checkpoint
 from tensorgrad.ops.composite import (
     layer_norm,
     linear,
@@ -447,6 +448,7 @@ __all__ = [
     "cdist",
     "ceil",
     "celu",
+    "checkpoint",
     "chunk",
     "clamp",
     "clip",

@@ -93,6 +93,8 @@ CASES = [
     # what is made of primitives, where the pieces could fit badly
     Case("custom_grad", lambda a: ops.softmax(a), (X,)),
     Case("custom_grad", lambda a: ops.log_softmax(a, 0), (X,)),
+    Case("checkpoint", lambda a, w: ops.checkpoint(lambda a: ops.sin(a @ w) * a, a), (normal(4), normal(4, seed=1))),
+    Case("after", lambda a: ops.checkpoint(lambda a: ops.checkpoint(ops.sin, a) * a, a), (X,)),
     Case("log", lambda a: ops.logsumexp(a), (X,)),
     Case("rsqrt", lambda a, w, b: ops.layer_norm(a, 4, w, b), (X, normal(4), normal(4, seed=1))),
     Case("erf", ops.gelu, (X,)),
