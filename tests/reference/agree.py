@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,24 +39,14 @@ def operation(case: dict[str, Any]) -> Callable[..., list[Tensor]]:
     return fn
 
 
-async def operations_agree(cases: Sequence[dict[str, Any]], device: str) -> None:
-    """Operations' values and gradients on a device against PyTorch's, all of them in one program."""
-
-    def fn(inputs: list[dict[str, Tensor]]) -> list[list[Tensor]]:
-        return [operation(case)(**leaves) for case, leaves in zip(cases, inputs, strict=True)]
-
-    found = await tg.jit(fn, device=device)([arrays(case["inputs"]) for case in cases])
-    wrong = []
-    for case, (y, *grads) in zip(cases, found, strict=True):
-        pairs = [("", y, case["y"], RTOL, ATOL)]
-        for (name, expected), grad in zip(case.get("grads", {}).items(), grads, strict=True):
-            pairs.append((f": the gradient of {name}", grad, expected, 5 * RTOL, 3 * ATOL))
-        for what, array_, expected, rtol, atol in pairs:
-            try:
-                np.testing.assert_allclose(array_, array(expected), rtol, atol, err_msg=f"{case['name']}{what}")
-            except AssertionError as error:
-                wrong.append(str(error))
-    assert not wrong, "\n".join(wrong)
+async def operation_agrees(case: dict[str, Any], device: str) -> None:
+    """An operation's value and gradients on a device against PyTorch's."""
+    y, *grads = await tg.jit(operation(case), device=device)(**arrays(case["inputs"]))
+    np.testing.assert_allclose(y, array(case["y"]), RTOL, ATOL, err_msg=case["name"])
+    for (name, expected), grad in zip(case.get("grads", {}).items(), grads, strict=True):
+        np.testing.assert_allclose(
+            grad, array(expected), 5 * RTOL, 3 * ATOL, err_msg=f"{case['name']}: the gradient of {name}"
+        )
 
 
 async def case_agrees(case: Case, device: str) -> None:

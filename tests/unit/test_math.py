@@ -195,6 +195,12 @@ def _gumbel(logits: Tensor) -> list[Tensor]:
     return [soft, hard, *(append_grad((y * weights).sum(), [logits])[0] for y in (soft, hard))]
 
 
+def test_names_of_corrections() -> None:
+    x = np.array([1, 2, 4], np.float32)
+    found = run(lambda x: [ops.var(x, unbiased=False), ops.std(x, ddof=1), x.var(correction=2)], x=x)
+    np.testing.assert_allclose(found, [x.var(), x.std(ddof=1), x.var(ddof=2)], rtol=1e-6)
+
+
 def test_sizes_may_stand_one_by_one() -> None:
     draws = run(lambda: [ops.rand(2, 3), ops.randn((2, 3)), ops.rand_like(ops.zeros(2, 3)), ops.empty(2, 3)])
     assert [y.shape for y in draws] == [(2, 3)] * 4
@@ -210,6 +216,7 @@ def test_sizes_may_stand_one_by_one() -> None:
         ("sum(x, keep=True)", TypeError, "sum: unexpected keyword 'keep'"),
         ("var(x, dims=1)", TypeError, "var: unexpected keyword 'dims'"),
         ("any(x, 2)", ShapeError, "any: axis 2"),
+        ("norm(x, 'nuc')", InputError, "p must be a number or 'fro', got 'nuc'"),
         ("aminmax(x[:0], 0)", ShapeError, "no elements"),
         ("glu(x[:, :3])", ShapeError, r"glu: axis 1 of f32\[2, 3\] has no two halves"),
         ("elu(n)", DtypeError, "elu needs a floating-point tensor"),

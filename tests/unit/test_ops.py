@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
-from reference.agree import case_agrees, operation, operations_agree
+from reference.agree import case_agrees, operation, operation_agrees
 from reference.cases import CASES, Case
 from reference.stored import array, arrays, pytorch, run
 from tensorgrad import ops
@@ -36,7 +36,7 @@ def test_agrees_with_pytorch(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", pytorch()["operations"], ids=lambda case: case["name"])
 def test_kernels_agree_with_pytorch(case: dict[str, Any]) -> None:
-    tg.sync(operations_agree([case], "interpret"))
+    tg.sync(operation_agrees(case, "interpret"))
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.name != "int_sum"], ids=lambda case: case.name)
