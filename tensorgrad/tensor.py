@@ -1,7 +1,7 @@
 """Tensor: a handle on one value of a graph, with operators and methods.
 
 Sugar only: every method calls the function of the same name in `ops`, where it is
-documented.
+documented. `methods` has those that need no word of their own.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tensorgrad import arranging
 from tensorgrad.errors import TraceError
+from tensorgrad.methods import Methods
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from tensorgrad.graph import Graph, TensorType, Value
 
 
-class Tensor(arranging.Arranging):
+class Tensor(Methods, arranging.Arranging):
     """One value of a traced graph.
 
     It has a shape and a dtype, no numbers: those exist when the compiled graph runs.
@@ -288,33 +289,6 @@ class Tensor(arranging.Arranging):
 
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
         return ops.clamp(self, min, max)
-
-    def abs(self) -> Tensor:
-        return ops.abs(self)
-
-    def exp(self) -> Tensor:
-        return ops.exp(self)
-
-    def log(self) -> Tensor:
-        return ops.log(self)
-
-    def sqrt(self) -> Tensor:
-        return ops.sqrt(self)
-
-    def square(self) -> Tensor:
-        return ops.square(self)
-
-    def pow(self, exponent: Any) -> Tensor:
-        return ops.pow(self, exponent)
-
-    def relu(self) -> Tensor:
-        return ops.relu(self)
-
-    def tanh(self) -> Tensor:
-        return ops.tanh(self)
-
-    def sigmoid(self) -> Tensor:
-        return ops.sigmoid(self)
 
 
 def bind_ops(module: ModuleType) -> None:
