@@ -2,6 +2,12 @@
 
 import sys
 
+from tensorgrad.ops.adaptive import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+)
 from tensorgrad.ops.arrange import (
     broadcast_tensors,
     diag,
@@ -33,9 +39,15 @@ from tensorgrad.ops.composite import (
     softmax_causal,
     where_causal,
 )
+from tensorgrad.ops.conv_transpose import (
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
 from tensorgrad.ops.convolution import (
     conv1d,
     conv2d,
+    conv3d,
 )
 from tensorgrad.ops.core import (
     asarray,
@@ -123,6 +135,14 @@ from tensorgrad.ops.indexing import (
     one_hot,
     take,
 )
+from tensorgrad.ops.interpolate import (
+    channel_shuffle,
+    interpolate,
+    pixel_shuffle,
+    pixel_unshuffle,
+    upsample_bilinear,
+    upsample_nearest,
+)
 from tensorgrad.ops.joining import (
     cat,
     chunk,
@@ -156,10 +176,15 @@ from tensorgrad.ops.matmul import (
 from tensorgrad.ops.padding import (
     pad,
 )
+from tensorgrad.ops.patches import (
+    fold,
+    unfold,
+)
 from tensorgrad.ops.pooling import (
-    adaptive_avg_pool2d,
     avg_pool1d,
     avg_pool2d,
+    lp_pool1d,
+    lp_pool2d,
     max_pool1d,
     max_pool2d,
 )
@@ -229,14 +254,16 @@ from tensorgrad.ops.views import (
     unsqueeze,
 )
 from tensorgrad.ops.windows import (
-    fold,
     window,
 )
 from tensorgrad.tensor import bind_ops
 
 __all__ = [
     "abs",
+    "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
     "add",
     "addmm",
     "addmv",
@@ -265,12 +292,17 @@ __all__ = [
     "cat",
     "cdist",
     "ceil",
+    "channel_shuffle",
     "chunk",
     "clamp",
     "column_stack",
     "concat",
     "conv1d",
     "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "cos",
     "cosine_embedding_loss",
     "cosine_similarity",
@@ -309,6 +341,7 @@ __all__ = [
     "index_put",
     "index_select",
     "inner",
+    "interpolate",
     "iota",
     "isfinite",
     "isinf",
@@ -326,6 +359,8 @@ __all__ = [
     "log_softmax",
     "logical_not",
     "logsumexp",
+    "lp_pool1d",
+    "lp_pool2d",
     "masked_fill",
     "masked_select",
     "matmul",
@@ -356,6 +391,8 @@ __all__ = [
     "pad",
     "permute",
     "permute_dims",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "pow",
     "rand",
     "randint",
@@ -407,8 +444,11 @@ __all__ = [
     "triu",
     "unbind",
     "unflatten",
+    "unfold",
     "uniform",
     "unsqueeze",
+    "upsample_bilinear",
+    "upsample_nearest",
     "var",
     "vdot",
     "vstack",
