@@ -2,6 +2,7 @@
 
 from tensorgrad.ops import (
     adaptive_avg_pool2d,
+    alpha_dropout,
     avg_pool1d,
     avg_pool2d,
     batch_norm,
@@ -14,6 +15,8 @@ from tensorgrad.ops import (
     cosine_similarity,
     cross_entropy,
     dropout,
+    dropout1d,
+    dropout2d,
     elu,
     embedding,
     gelu,
@@ -63,6 +66,7 @@ from tensorgrad.ops.padding import pad_from_last as pad
 
 __all__ = [
     "adaptive_avg_pool2d",
+    "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
     "batch_norm",
@@ -75,6 +79,8 @@ __all__ = [
     "cosine_similarity",
     "cross_entropy",
     "dropout",
+    "dropout1d",
+    "dropout2d",
     "elu",
     "embedding",
     "gelu",
