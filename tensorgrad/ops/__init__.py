@@ -29,6 +29,12 @@ from tensorgrad.ops.activations import (
     tanhshrink,
     threshold,
 )
+from tensorgrad.ops.adaptive import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+)
 from tensorgrad.ops.arithmetic import (
     absolute,
     addcdiv,
@@ -88,9 +94,15 @@ from tensorgrad.ops.composite import (
     softmax_causal,
     where_causal,
 )
+from tensorgrad.ops.conv_transpose import (
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
 from tensorgrad.ops.convolution import (
     conv1d,
     conv2d,
+    conv3d,
 )
 from tensorgrad.ops.core import (
     asarray,
@@ -192,6 +204,14 @@ from tensorgrad.ops.indexing import (
     one_hot,
     take,
 )
+from tensorgrad.ops.interpolate import (
+    channel_shuffle,
+    interpolate,
+    pixel_shuffle,
+    pixel_unshuffle,
+    upsample_bilinear,
+    upsample_nearest,
+)
 from tensorgrad.ops.joining import (
     cat,
     chunk,
@@ -249,10 +269,15 @@ from tensorgrad.ops.normalization import (
 from tensorgrad.ops.padding import (
     pad,
 )
+from tensorgrad.ops.patches import (
+    fold,
+    unfold,
+)
 from tensorgrad.ops.pooling import (
-    adaptive_avg_pool2d,
     avg_pool1d,
     avg_pool2d,
+    lp_pool1d,
+    lp_pool2d,
     max_pool1d,
     max_pool2d,
 )
@@ -361,7 +386,6 @@ from tensorgrad.ops.views import (
     unsqueeze,
 )
 from tensorgrad.ops.windows import (
-    fold,
     window,
 )
 from tensorgrad.tensor import bind_ops
@@ -371,7 +395,10 @@ __all__ = [
     "absolute",
     "acos",
     "acosh",
+    "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
     "add",
     "addcdiv",
     "addcmul",
@@ -421,6 +448,7 @@ __all__ = [
     "cdist",
     "ceil",
     "celu",
+    "channel_shuffle",
     "chunk",
     "clamp",
     "clip",
@@ -428,6 +456,10 @@ __all__ = [
     "concat",
     "conv1d",
     "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "copysign",
     "cos",
     "cosh",
@@ -500,6 +532,7 @@ __all__ = [
     "inf",
     "inner",
     "instance_norm",
+    "interpolate",
     "iota",
     "isclose",
     "isfinite",
@@ -535,6 +568,8 @@ __all__ = [
     "logsigmoid",
     "logspace",
     "logsumexp",
+    "lp_pool1d",
+    "lp_pool2d",
     "lt",
     "masked_fill",
     "masked_select",
@@ -579,6 +614,8 @@ __all__ = [
     "permute",
     "permute_dims",
     "pi",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "pow",
     "power",
     "prelu",
@@ -655,8 +692,11 @@ __all__ = [
     "trunc",
     "unbind",
     "unflatten",
+    "unfold",
     "uniform",
     "unsqueeze",
+    "upsample_bilinear",
+    "upsample_nearest",
     "var",
     "var_mean",
     "vdot",
