@@ -33,7 +33,7 @@ from tensorgrad.nn.activations import (
 from tensorgrad.nn.attention import MultiheadAttention
 from tensorgrad.nn.batch_norm import BatchNorm1d, BatchNorm2d
 from tensorgrad.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
-from tensorgrad.nn.convolution import Conv1d, Conv2d
+from tensorgrad.nn.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from tensorgrad.nn.layers import AlphaDropout, Bilinear, Dropout, Dropout1d, Dropout2d, Embedding, Identity, Linear
 from tensorgrad.nn.losses import (
     BCELoss,
@@ -51,19 +51,36 @@ from tensorgrad.nn.losses import (
 from tensorgrad.nn.module import Module, leaf_names
 from tensorgrad.nn.normalization import GroupNorm, InstanceNorm1d, InstanceNorm2d, LayerNorm, RMSNorm
 from tensorgrad.nn.parameter import Buffer, Parameter
-from tensorgrad.nn.pooling import AdaptiveAvgPool2d, AvgPool1d, AvgPool2d, MaxPool1d, MaxPool2d
+from tensorgrad.nn.pooling import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AvgPool1d,
+    AvgPool2d,
+    MaxPool1d,
+    MaxPool2d,
+)
 from tensorgrad.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from tensorgrad.nn.shaping import (
+    ChannelShuffle,
     CircularPad1d,
     CircularPad2d,
     ConstantPad1d,
     ConstantPad2d,
     Flatten,
+    Fold,
+    PixelShuffle,
+    PixelUnshuffle,
     ReflectionPad1d,
     ReflectionPad2d,
     ReplicationPad1d,
     ReplicationPad2d,
     Unflatten,
+    Unfold,
+    Upsample,
+    UpsamplingBilinear2d,
+    UpsamplingNearest2d,
     ZeroPad1d,
     ZeroPad2d,
 )
@@ -84,7 +101,10 @@ __all__ = [
     "LSTM",
     "RNN",
     "SELU",
+    "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
     "AlphaDropout",
     "AvgPool1d",
     "AvgPool2d",
@@ -94,12 +114,17 @@ __all__ = [
     "BatchNorm2d",
     "Bilinear",
     "Buffer",
+    "ChannelShuffle",
     "CircularPad1d",
     "CircularPad2d",
     "ConstantPad1d",
     "ConstantPad2d",
     "Conv1d",
     "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
@@ -108,6 +133,7 @@ __all__ = [
     "Dropout2d",
     "Embedding",
     "Flatten",
+    "Fold",
     "GRUCell",
     "GroupNorm",
     "Hardshrink",
@@ -139,6 +165,8 @@ __all__ = [
     "Parameter",
     "ParameterDict",
     "ParameterList",
+    "PixelShuffle",
+    "PixelUnshuffle",
     "RMSNorm",
     "RNNCell",
     "ReLU",
@@ -166,6 +194,10 @@ __all__ = [
     "TransformerEncoder",
     "TransformerEncoderLayer",
     "Unflatten",
+    "Unfold",
+    "Upsample",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
     "ZeroPad1d",
     "ZeroPad2d",
     "functional",

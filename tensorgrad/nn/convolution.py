@@ -24,10 +24,52 @@ from tensorgrad.tensor import Tensor
 PaddingMode = Literal["zeros", "reflect", "replicate", "circular"]
 
 
-class _Conv(Module):
+class _Kernel(Module):
+    """Channels, a kernel and its steps; weight and bias start uniform within 1 / sqrt(what one output sums)."""
+
     _rank: ClassVar[int]
     _op: ClassVar[Callable[..., Tensor]]
+    padding: Padding
+    output_padding: Numbers
+    padding_mode: PaddingMode
 
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Numbers,
+        stride: Numbers,
+        padding: Padding,
+        dilation: Numbers,
+        groups: int,
+    ) -> None:
+        name = type(self).__name__
+        if groups < 1 or in_channels % groups or out_channels % groups:
+            raise ShapeError(f"{name}: {groups} groups do not divide {in_channels} channels and {out_channels} outputs")
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.kernel_size = numbers(name, "kernel_size", kernel_size, self._rank)
+        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+
+    def _add_weight(self, first: int, second: int, bias: bool, dtype: DType) -> None:
+        self.weight = Parameter(np.zeros((first, second, *self.kernel_size), dtype.numpy))
+        self.bias = Parameter(np.zeros(self.out_channels, dtype.numpy)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws the initial values anew."""
+        init.kaiming_uniform_(self.weight, math.sqrt(5))
+        fan = math.prod(self.weight.shape[1:])
+        if self.bias is not None and fan:
+            init.uniform_(self.bias, -1 / math.sqrt(fan), 1 / math.sqrt(fan))
+
+    def extra_repr(self) -> str:
+        options = {"stride": 1, "padding": 0, "output_padding": 0, "dilation": 1, "groups": 1, "padding_mode": "zeros"}
+        given = [f", {k}={getattr(self, k)}" for k, default in options.items() if getattr(self, k, default) != default]
+        size = "x".join(map(str, self.kernel_size))
+        return f"{self.in_channels} -> {self.out_channels}, {size}{''.join(given)}"
+
+
+class _Conv(_Kernel):
     def __init__(
         self,
         in_channels: int,
@@ -42,29 +84,11 @@ class _Conv(Module):
         dtype: DType = f32,
     ) -> None:
         if padding_mode not in get_args(PaddingMode):
-            modes = ", ".join(map(repr, get_args(PaddingMode)))
-            raise InputError(
-                f"{type(self).__name__}: padding_mode is one of {modes}, got {padding_mode!r}", call_site()
-            )
-        if groups < 1 or in_channels % groups or out_channels % groups:
-            raise ShapeError(
-                f"{type(self).__name__}: {groups} groups do not divide {in_channels} channels and "
-                f"{out_channels} outputs"
-            )
-        size = numbers(type(self).__name__, "kernel_size", kernel_size, self._rank)
-        self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, size
-        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+            modes, name = ", ".join(map(repr, get_args(PaddingMode))), type(self).__name__
+            raise InputError(f"{name}: padding_mode is one of {modes}, got {padding_mode!r}", call_site())
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups)
         self.padding_mode = padding_mode
-        self.weight = Parameter(np.zeros((out_channels, in_channels // groups, *size), dtype.numpy))
-        self.bias = Parameter(np.zeros(out_channels, dtype.numpy)) if bias else None
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draws the initial values anew."""
-        init.kaiming_uniform_(self.weight, math.sqrt(5))
-        fan = math.prod(self.weight.shape[1:])
-        if self.bias is not None and fan:
-            init.uniform_(self.bias, -1 / math.sqrt(fan), 1 / math.sqrt(fan))
+        self._add_weight(out_channels, in_channels // groups, bias, dtype)
 
     def forward(self, x: TensorLike) -> Tensor:
         padding = self.padding
@@ -82,12 +106,6 @@ class _Conv(Module):
         else:
             pairs = [(n, n) for n in numbers(name, "padding", self.padding, self._rank)]
         return [n for pair in reversed(pairs) for n in pair]
-
-    def extra_repr(self) -> str:
-        options = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "padding_mode": "zeros"}
-        given = [f", {k}={getattr(self, k)}" for k, default in options.items() if getattr(self, k) != default]
-        size = "x".join(map(str, self.kernel_size))
-        return f"{self.in_channels} -> {self.out_channels}, {size}{''.join(given)}"
 
 
 class Conv1d(_Conv):
@@ -118,3 +136,72 @@ class Conv2d(_Conv):
 
     _rank = 2
     _op = staticmethod(ops.conv2d)
+
+
+class Conv3d(_Conv):
+    """`conv3d` with a weight `[out, in / groups, KD, KH, KW]`; arguments as `Conv2d`."""
+
+    _rank = 3
+    _op = staticmethod(ops.conv3d)
+
+
+class _ConvTranspose(_Kernel):
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Numbers,
+        stride: Numbers = 1,
+        padding: Numbers = 0,
+        output_padding: Numbers = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Numbers = 1,
+        padding_mode: Literal["zeros"] = "zeros",
+        dtype: DType = f32,
+    ) -> None:
+        if padding_mode != "zeros":
+            raise InputError(f"{type(self).__name__}: padding_mode is 'zeros', got {padding_mode!r}", call_site())
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups)
+        self.output_padding = output_padding
+        self._add_weight(in_channels, out_channels // groups, bias, dtype)
+
+    def forward(self, x: TensorLike) -> Tensor:
+        steps = self.stride, self.padding, self.output_padding, self.groups, self.dilation
+        return self._op(x, self.weight, self.bias, *steps)
+
+
+class ConvTranspose1d(_ConvTranspose):
+    """`conv_transpose1d` with a weight `[in, out / groups, K]`; arguments as `ConvTranspose2d`."""
+
+    _rank = 1
+    _op = staticmethod(ops.conv_transpose1d)
+
+
+class ConvTranspose2d(_ConvTranspose):
+    """`conv_transpose2d`, the gradient of `Conv2d` by its input: images `[N, in, H, W]` become larger by the stride.
+
+    Args:
+        in_channels: channels of the input.
+        out_channels: of the result.
+        kernel_size: of a window, a number or one for each axis.
+        stride, padding, output_padding, groups, dilation: as for `conv_transpose2d`.
+        bias: whether there is one.
+        padding_mode: `zeros`.
+
+    Weight `[in, out / groups, KH, KW]` and bias start uniform within `1 / sqrt(out / groups * KH * KW)`.
+
+    >>> from tensorgrad import nn
+    >>> nn.ConvTranspose2d(16, 3, 2, stride=2)
+    ConvTranspose2d(16 -> 3, 2x2, stride=2): 195 parameters  weight f32[16, 3, 2, 2], bias f32[3]
+    """
+
+    _rank = 2
+    _op = staticmethod(ops.conv_transpose2d)
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """`conv_transpose3d` with a weight `[in, out / groups, KD, KH, KW]`; arguments as `ConvTranspose2d`."""
+
+    _rank = 3
+    _op = staticmethod(ops.conv_transpose3d)

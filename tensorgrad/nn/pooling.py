@@ -112,7 +112,29 @@ class _Adaptive(Module):
         return f"{self.output_size}"
 
 
+class AdaptiveAvgPool1d(_Adaptive):
+    """`adaptive_avg_pool1d`: the means of `output_size` parts of the last axis."""
+
+    _op = staticmethod(ops.adaptive_avg_pool1d)
+
+
 class AdaptiveAvgPool2d(_Adaptive):
     """`adaptive_avg_pool2d`: the means of `output_size` parts of the last two axes."""
 
     _op = staticmethod(ops.adaptive_avg_pool2d)
+
+
+class AdaptiveMaxPool1d(_Adaptive):
+    """`adaptive_max_pool1d`: the largest elements of `output_size` parts of the last axis."""
+
+    _op = staticmethod(ops.adaptive_max_pool1d)
+
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        _no_indices(self, return_indices)
+        super().__init__(output_size)
+
+
+class AdaptiveMaxPool2d(AdaptiveMaxPool1d):
+    """`adaptive_max_pool2d`: the largest elements of `output_size` parts of the last two axes."""
+
+    _op = staticmethod(ops.adaptive_max_pool2d)

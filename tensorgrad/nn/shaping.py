@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from tensorgrad import ops
 from tensorgrad.nn.module import Module
 from tensorgrad.ops.core import TensorLike
 from tensorgrad.ops.padding import pad_from_last
-from tensorgrad.ops.windows import numbers
+from tensorgrad.ops.windows import Numbers, numbers
 from tensorgrad.tensor import Tensor
 
 
@@ -42,6 +42,128 @@ class Unflatten(Module):
 
     def extra_repr(self) -> str:
         return f"{self.dim}, {self.unflattened_size}"
+
+
+class Unfold(Module):
+    """`unfold`: windows of images as columns, `[N, C * KH * KW, windows]`."""
+
+    def __init__(self, kernel_size: Numbers, dilation: Numbers = 1, padding: Numbers = 0, stride: Numbers = 1) -> None:
+        self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
+
+    def forward(self, x: TensorLike) -> Tensor:
+        return ops.unfold(x, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        return f"{self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
+
+
+class Fold(Unfold):
+    """`fold`: columns added up to images of `output_size`, each at its window's place."""
+
+    def __init__(
+        self,
+        output_size: Numbers,
+        kernel_size: Numbers,
+        dilation: Numbers = 1,
+        padding: Numbers = 0,
+        stride: Numbers = 1,
+    ) -> None:
+        super().__init__(kernel_size, dilation, padding, stride)
+        self.output_size = output_size
+
+    def forward(self, x: TensorLike) -> Tensor:
+        return ops.fold(x, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        return f"{self.output_size}, {super().extra_repr()}"
+
+
+class Upsample(Module):
+    """`interpolate`: larger or smaller along the last axes.
+
+    Args:
+        size: of those axes, or instead:
+        scale_factor: by how much they grow.
+        mode: `nearest`, `linear`, `bilinear`, or another of `interpolate`.
+        align_corners, recompute_scale_factor: as for `interpolate`.
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | Sequence[float] | None = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
+        self.size, self.scale_factor, self.mode = size, scale_factor, mode
+        self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
+
+    def forward(self, x: TensorLike) -> Tensor:
+        options = self.mode, self.align_corners, self.recompute_scale_factor
+        return ops.interpolate(x, self.size, self.scale_factor, *options)
+
+    def extra_repr(self) -> str:
+        how = f"scale_factor={self.scale_factor}" if self.size is None else f"size={self.size}"
+        return f"{how}, mode={self.mode}"
+
+
+class UpsamplingNearest2d(Upsample):
+    """`Upsample` of images by their nearest elements."""
+
+    def __init__(
+        self, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+    ) -> None:
+        super().__init__(size, scale_factor)
+
+
+class UpsamplingBilinear2d(Upsample):
+    """`Upsample` of images between four elements, corners on corners."""
+
+    def __init__(
+        self, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+    ) -> None:
+        super().__init__(size, scale_factor, "bilinear", align_corners=True)
+
+
+class _Shuffle(Module):
+    _op: ClassVar[Callable[..., Tensor]]
+
+    def __init__(self, factor: int) -> None:
+        self.factor = factor
+
+    def forward(self, x: TensorLike) -> Tensor:
+        return self._op(x, self.factor)
+
+    def extra_repr(self) -> str:
+        return f"{self.factor}"
+
+
+class PixelShuffle(_Shuffle):
+    """`pixel_shuffle`: `factor * factor` channels become as many places of each pixel."""
+
+    _op = staticmethod(ops.pixel_shuffle)
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__(upscale_factor)
+
+
+class PixelUnshuffle(_Shuffle):
+    """`pixel_unshuffle`: the other way."""
+
+    _op = staticmethod(ops.pixel_unshuffle)
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__(downscale_factor)
+
+
+class ChannelShuffle(_Shuffle):
+    """`channel_shuffle`: the channels of groups in turn."""
+
+    _op = staticmethod(ops.channel_shuffle)
+
+    def __init__(self, groups: int) -> None:
+        super().__init__(groups)
 
 
 class _Pad(Module):

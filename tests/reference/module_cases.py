@@ -189,14 +189,14 @@ IMAGE_MODULES = {
         "tuple(f(x) for f in m)",
     ),
     "pools": Called(
-        "nn.ModuleList([nn.MaxPool2d(2), nn.MaxPool2d((3, 2), 1, (1, 0)), nn.AvgPool2d(3, 2, 1), "
-        "nn.AvgPool2d(3, 2, 1, False, False), nn.AvgPool2d(2, divisor_override=3), nn.AdaptiveAvgPool2d((5, 2))])",
+        "nn.ModuleList([nn.MaxPool2d(2), nn.MaxPool2d((3, 2), 1, (1, 0), ceil_mode=True), nn.AvgPool2d(3, 2, 1), "
+        "nn.AvgPool2d(3, 2, 1, True, False), nn.AvgPool2d(2, divisor_override=3), nn.AdaptiveAvgPool2d((5, 2))])",
         IMAGES,
         "tuple(f(x) for f in m)",
     ),
     "pools of lines": Called(
         "nn.ModuleList([nn.MaxPool1d(2), nn.MaxPool1d(3, 1, 1, 2), nn.AvgPool1d(3), "
-        "nn.AvgPool1d(2, 3, 1, False, False)])",
+        "nn.AvgPool1d(2, 3, 1, True, False)])",
         LINES,
         "tuple(f(x) for f in m)",
     ),
@@ -207,6 +207,37 @@ IMAGE_MODULES = {
         {"x": normal(1, 1, 3, 4)},
         "tuple(f(x if i < 5 else x[0]) for i, f in enumerate(m))",
     ),
+    "transposed convolutions": Called(
+        "nn.ModuleList([nn.ConvTranspose2d(4, 3, 3, 2, 1, 1), nn.ConvTranspose2d(4, 4, (2, 3), groups=2, bias=False), "
+        "nn.ConvTranspose2d(4, 2, 2, (1, 2), dilation=2)])",
+        IMAGES,
+        "tuple(f(x) for f in m)",
+    ),
+    "transposed convolution of lines": Called("nn.ConvTranspose1d(4, 2, 3, 2, 1)", LINES),
+    "convolutions of volumes": Called(
+        "nn.Sequential(nn.Conv3d(1, 2, 2, padding=1), nn.ConvTranspose3d(2, 1, (1, 2, 3), 1, (0, 1, 1)))",
+        {"x": normal(1, 1, 2, 3, 4)},
+    ),
+    "adaptive pools": Called(
+        "nn.ModuleList([nn.AdaptiveAvgPool2d((2, None)), nn.AdaptiveMaxPool2d((3, 2)), nn.AdaptiveMaxPool2d(1)])",
+        IMAGES,
+        "tuple(f(x) for f in m)",
+    ),
+    "adaptive pools of lines": Called(
+        "nn.ModuleList([nn.AdaptiveAvgPool1d(3), nn.AdaptiveMaxPool1d(2)])", LINES, "tuple(f(x) for f in m)"
+    ),
+    "resized": Called(
+        "nn.ModuleList([nn.Upsample(scale_factor=2), nn.Upsample((3, 4), mode='bilinear'), "
+        "nn.UpsamplingNearest2d(size=7), nn.UpsamplingBilinear2d(scale_factor=1.5)])",
+        {"x": normal(1, 2, 4, 5)},
+        "tuple(f(x) for f in m)",
+    ),
+    "shuffled": Called(
+        "nn.ModuleList([nn.PixelShuffle(2), nn.ChannelShuffle(2), nn.PixelUnshuffle(2), nn.Unfold((2, 3), 1, 1, 2)])",
+        {"x": normal(1, 4, 4, 6)},
+        "tuple(f(x) for f in m)",
+    ),
+    "folded": Called("nn.Fold((4, 5), (2, 3), stride=(2, 1))", {"x": normal(2, 6, 6)}),
     "flattened": Called("nn.Sequential(nn.Flatten(2), nn.Unflatten(2, (3, -1)), nn.Flatten(0, 1))", IMAGES),
 }
 
