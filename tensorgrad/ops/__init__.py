@@ -300,8 +300,11 @@ from tensorgrad.ops.products import (
     vdot,
 )
 from tensorgrad.ops.random import (
+    alpha_dropout,
     bernoulli,
     dropout,
+    dropout1d,
+    dropout2d,
     normal,
     rand,
     rand_like,
@@ -435,6 +438,7 @@ __all__ = [
     "addmv",
     "all",
     "allclose",
+    "alpha_dropout",
     "amax",
     "amin",
     "aminmax",
@@ -512,6 +516,8 @@ __all__ = [
     "divide",
     "dot",
     "dropout",
+    "dropout1d",
+    "dropout2d",
     "dstack",
     "e",
     "einsum",

@@ -9,9 +9,8 @@ the compiler can compute them in one kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from tensorgrad.dtypes import DType, f32, i32
 from tensorgrad.errors import InputError
 from tensorgrad.ops.arena import ALIGNMENT, pack, place
 from tensorgrad.optim.clip import clip_grad_norm, clip_grad_value
+from tensorgrad.optim.groups import Groups, Which, fits, is_number, pairs, require_no_parameters
 from tensorgrad.optim.scaling import LossScale, all_finite
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import state_input, update_state
@@ -28,16 +28,11 @@ from tensorgrad.trace import state_input, update_state
 LearningRate = float | Callable[[int], float]
 """A number, or a function of the number of steps that were made before (0 at the first)."""
 
-Which = str | Callable[[str], bool]
-"""The parameters of a group: a pattern such as `*.bias`, or a function of the name."""
-
 LARGE_MODEL = 16 << 20
 """Bytes of parameters from which on small ones have arenas of their own."""
 
 SMALL = 128 << 10
 """Bytes of a small parameter."""
-
-Groups = Sequence[tuple[Which, Mapping[str, Any]]]
 
 _OPTIONS = {
     "maximize": False,
@@ -129,8 +124,12 @@ class Optimizer:
     prefix = "optim"
     """Goes before the names of all states and step scalars; two optimizers on one state need two."""
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        require_no_parameters(cls.__name__, args[0] if args else None)
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
-        self.groups = tuple((which, dict(changes)) for which, changes in self.groups)
+        self.groups = pairs(type(self).__name__, self.groups)
         own = [f.name for f in fields(self) if f.name not in _OPTIONS]
         self._names = (*own, "maximize")
         for name in ("clip_norm", "clip_value"):
@@ -162,10 +161,10 @@ class Optimizer:
     def check(self, hyper: Mapping[str, Any]) -> None:
         """Raises InputError for hyper-parameters that make no sense."""
         lr = hyper["lr"]
-        self._require("lr", lr, callable(lr) or (_is_number(lr) and bool(lr >= 0)), "0 or more")
+        self._require("lr", lr, callable(lr) or (is_number(lr) and bool(lr >= 0)), "0 or more")
         for name in _NOT_NEGATIVE & hyper.keys():
             value = hyper[name]
-            self._require(name, value, _is_number(value) and bool(value >= 0), "0 or more")
+            self._require(name, value, is_number(value) and bool(value >= 0), "0 or more")
         if "betas" in hyper:
             fits = len(hyper["betas"]) == 2 and all(0 <= beta < 1 for beta in hyper["betas"])
             self._require("betas", hyper["betas"], fits, "two numbers, 0 <= beta < 1")
@@ -213,7 +212,7 @@ class Optimizer:
 
     def trains(self, name: str) -> bool:
         """Whether it trains a parameter of this name."""
-        return self.params is None or _fits(self.params, name)
+        return self.params is None or fits(self.params, name)
 
     def update(
         self,
@@ -363,7 +362,7 @@ class Optimizer:
 
     def _group(self, name: str) -> int:
         for index, (which, _) in enumerate(self.groups, 1):
-            if _fits(which, name):
+            if fits(which, name):
                 return index
         return 0
 
@@ -371,14 +370,6 @@ class Optimizer:
         options = {name: value for name, usual in _OPTIONS.items() if (value := getattr(self, name)) != usual}
         shown = {**self.hyper, **options}
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in shown.items())})"
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number)
-
-
-def _fits(which: Which, name: str) -> bool:
-    return fnmatchcase(name, which) if isinstance(which, str) else bool(which(name))
 
 
 def keep(lr: float, hyper: Mapping[str, Any]) -> dict[str, float]:
