@@ -1,14 +1,16 @@
 """Tensor: a handle on one value of a graph, with operators and methods.
 
 Sugar only: every method calls the function of the same name in `ops`, where it is
-documented.
+documented. `methods` has those that need no word of their own.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from tensorgrad import arranging
 from tensorgrad.errors import TraceError
+from tensorgrad.methods import Methods
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from tensorgrad.graph import Graph, TensorType, Value
 
 
-class Tensor:
+class Tensor(Methods, arranging.Arranging):
     """One value of a traced graph.
 
     It has a shape and a dtype, no numbers: those exist when the compiled graph runs.
@@ -177,7 +179,7 @@ class Tensor:
         return ops.abs(self)
 
     def __invert__(self) -> Tensor:
-        return ops.logical_not(self)
+        return ops.bitwise_not(self)
 
     def __and__(self, other: Any) -> Tensor:
         return ops.bitwise_and(self, other)
@@ -223,10 +225,7 @@ class Tensor:
         return ops.permute(self, *axes)
 
     def transpose(self, *axes: int) -> Tensor:
-        """Two axes: PyTorch's swap; none or all of them: NumPy's permutation."""
-        if len(axes) == 2:
-            return ops.swapaxes(self, *axes)
-        return ops.permute(self, *(axes or reversed(range(self.ndim))))
+        return ops.transpose(self, *axes)
 
     def swapaxes(self, a: int, b: int) -> Tensor:
         return ops.swapaxes(self, a, b)
@@ -330,34 +329,8 @@ class Tensor:
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
         return ops.clamp(self, min, max)
 
-    def abs(self) -> Tensor:
-        return ops.abs(self)
-
-    def exp(self) -> Tensor:
-        return ops.exp(self)
-
-    def log(self) -> Tensor:
-        return ops.log(self)
-
-    def sqrt(self) -> Tensor:
-        return ops.sqrt(self)
-
-    def square(self) -> Tensor:
-        return ops.square(self)
-
-    def pow(self, exponent: Any) -> Tensor:
-        return ops.pow(self, exponent)
-
-    def relu(self) -> Tensor:
-        return ops.relu(self)
-
-    def tanh(self) -> Tensor:
-        return ops.tanh(self)
-
-    def sigmoid(self) -> Tensor:
-        return ops.sigmoid(self)
-
 
 def bind_ops(module: ModuleType) -> None:
     """Gives the operators their implementation, which imports this module and so cannot be imported by it."""
     globals()["ops"] = module
+    arranging.bind_ops(module)

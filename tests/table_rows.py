@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rows_attention import ATTENTION
+from rows_checkpoint import CHECKPOINTS
 from rows_elementwise import BINARY, UNARY
 from rows_indexing import INDEXING
 from rows_reduce import REDUCE
@@ -22,6 +23,7 @@ TABLE: tuple[Row, ...] = (
     *INDEXING,
     *SCANS,
     *ATTENTION,
+    *CHECKPOINTS,
     *WINDOWS,
     *CONVOLUTIONS,
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from typing import NamedTuple
 
 from tensorgrad.dtypes import Shape, f16, f32, u32
@@ -19,7 +20,7 @@ from tensorgrad.lower.index import Index, Indices, Var, constant, dynamic, of_va
 from tensorgrad.lower.kernel import Attention, AttentionPart, Kernel, Line, Matmul, Store
 from tensorgrad.primitive import REGISTRY
 
-REDUCTIONS = frozenset({"sum", "max", "min", "argmax", "argmin", "scatter_add", "fold"})
+REDUCTIONS = frozenset({"sum", "prod", "max", "min", "argmax", "argmin", "scatter_add", "fold"})
 LEAVES = frozenset({"leaf", "array", "pack"})
 """What is in a buffer without a kernel that puts it there."""
 FREE = frozenset({"const", "iota"})
@@ -48,10 +49,12 @@ class Costs(NamedTuple):
     Attributes:
         nodes: the operations that are computed again, each once.
         loads: the stored tensors that are read.
+        waits: stored tensors that have to be there before, though they are not read.
     """
 
     nodes: frozenset[int]
     loads: frozenset[Value]
+    waits: frozenset[Value] = frozenset()
 
 
 class Composer:
@@ -104,7 +107,9 @@ class Composer:
             if node.op in LEAVES or node.op in REDUCTIONS or node.op in TEMPLATES:
                 for result in node.values:
                     self._store(result, f"it is the result of a {node.op}")
-            elif node.op == "place" or (value in roots and not self._is_alias(node)):
+            elif node.op == "place":
+                self._store(value, "it has a place of its own")
+            elif value in roots and not self._is_alias(node):
                 self._store(value, "it is read after the kernels")
             elif not REGISTRY[node.op].view and node.op not in FREE:
                 cost = self._cost(node)
@@ -224,10 +229,14 @@ class Composer:
     def _cost(self, node: Node) -> Costs:
         free = REGISTRY[node.op].view or node.op in FREE
         nodes, read = frozenset[int]() if free else frozenset({node.id}), frozenset[Value]()
-        for value in node.inputs:
-            cost = self.costs[value]
-            nodes, read = nodes | cost.nodes, read | cost.loads
-        return Costs(nodes, read)
+        waits = frozenset[Value]()
+        costs = [self.costs[value] for value in node.inputs]
+        if node.op == "after":
+            costs, others = costs[:1], costs[1:]
+            waits = waits.union(*(cost.loads for cost in others))
+        for cost in costs:
+            nodes, read, waits = nodes | cost.nodes, read | cost.loads, waits | cost.waits
+        return Costs(nodes, read, waits)
 
     def _expands(self, node: Node, cost: Costs) -> bool:
         """It is dear, and its readers are so much larger that each element would be computed many times."""
@@ -272,13 +281,16 @@ class Composer:
             if value not in self.stored or node.op in LEAVES or node.type.size == 0:
                 continue
             if node.op in _ATTENTION:
-                out += self._attention(node)
+                made = self._attention(node)
             elif node.op == "sort" or node.op in SCANS:
-                out.append(self._line(node))
+                made = [self._line(node)]
             elif node.op == "unsort":
-                out.append(self._unsort(node))
+                made = [self._unsort(node)]
             else:
-                out.append(self._matmul(node) if node.op == "matmul" else self._kernel(value, node))
+                made = [self._matmul(node) if node.op == "matmul" else self._kernel(value, node)]
+            if waits := self._cost(node).waits:
+                made = [replace(kernel, waits=waits) for kernel in made]
+            out += made
         return out
 
     def _kernel(self, value: Value, node: Node) -> Kernel:

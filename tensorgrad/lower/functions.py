@@ -163,6 +163,8 @@ def _define_all() -> None:
         "tanh": transcendental.tanh,
         "sigmoid": transcendental.sigmoid,
         "erf": transcendental.erf,
+        "erfc": transcendental.erfc,
+        "atan": transcendental.atan,
     }
     for name, body in unary.items():
         _define(name, f32, body, "x")

@@ -54,6 +54,7 @@ class Fuser:
         self.refused: dict[Value, str] = {}
         self.kernels: list[Kernel | None] = list(kernels)
         self.reads = [k.loads() for k in kernels]
+        self.waits = [set(k.waits) for k in kernels]
         self.writer = {v: i for i, k in enumerate(kernels) for v in k.writes}
         self.readers: dict[Value, set[int]] = {}
         self.arena: dict[Value, object] = {}
@@ -65,7 +66,7 @@ class Fuser:
         for i, reads in enumerate(self.reads):
             for value in self._held(reads):
                 self.readers.setdefault(value, set()).add(i)
-            self.order.add(self._producers(i))
+            self.order.add(self._earlier(i))
 
     def run(self, join: bool = True) -> list[Kernel]:
         """The joined kernels (or the given ones, with `join` False) in the order in which they run."""
@@ -97,9 +98,13 @@ class Fuser:
         """The kernels whose results kernel i reads, the latest first."""
         return sorted({self.writer[v] for v in self._held(self.reads[i]) if v in self.writer}, reverse=True)
 
+    def _earlier(self, i: int) -> set[int]:
+        """The kernels whose results kernel i reads or waits for."""
+        return {*self._producers(i), *(self.writer[v] for v in self.waits[i] if v in self.writer)} - {i}
+
     def _legal_order(self, j: int, i: int) -> bool:
         """No third kernel has to run after j and before i."""
-        return not any(self.order.precedes(j, p) for p in self._producers(i) if p != j)
+        return not any(self.order.precedes(j, p) for p in self._earlier(i) if p != j)
 
     def _unfit(self, a: Kernel, b: Kernel, i: int, j: int) -> str | None:
         """Why the device could not bind the buffers of the joined kernel, if it could not."""
@@ -141,6 +146,7 @@ class Fuser:
                 self.readers[value].discard(place)
         self.kernels[j], self.kernels[i] = None, joined
         self.reads[j] = {}
+        self.waits[i] |= self.waits[j]
         self.reads[i] = joined.loads()
         for value in self._held(self.reads[i]):
             self.readers.setdefault(value, set()).add(i)

@@ -146,6 +146,7 @@ class Kernel:
         joined: how it grew from kernels of one store each, first join first.
         attention: the pass over scores whose results the stores hold; its variables replace rows and cols.
         line: what takes a row at once, with the result `acc` that the stores use; `cols` count its columns.
+        waits: values that have to be stored before it runs, though it does not read them.
     """
 
     rows: Var
@@ -157,6 +158,7 @@ class Kernel:
     joined: tuple[Joined, ...] = ()
     attention: Attention | None = None
     line: Line | None = None
+    waits: frozenset[Value] = frozenset()
 
     @property
     def kind(self) -> str:

@@ -25,8 +25,9 @@ from tensorgrad.ops.core import Axis, TensorLike, broadcast_to, cast, meet, spre
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.indexing import iota
 from tensorgrad.ops.joining import concat
+from tensorgrad.ops.padding import pad
 from tensorgrad.ops.reduce import IDENTITY, require_float
-from tensorgrad.ops.views import expand_dims, narrow, pad, reshape, swapaxes
+from tensorgrad.ops.views import expand_dims, narrow, reshape, swapaxes
 from tensorgrad.primitive import Primitive, primitive
 from tensorgrad.shape import check_axis, fail
 from tensorgrad.tensor import Tensor

@@ -330,8 +330,8 @@ class _Accumulator:
     def merge(self, value: str, place: str = "") -> None:
         """Takes in another result (for a position: with its place)."""
         body = self.body
-        if self.op == "sum":
-            body.line(f"{self.best} += {value};")
+        if self.op in ("sum", "prod"):
+            body.line(f"{self.best} {'+=' if self.op == 'sum' else '*='} {value};")
             return
         if not self.is_arg:
             op = "maximum" if self.op == "max" else "minimum"

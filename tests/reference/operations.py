@@ -277,7 +277,3 @@ ATTENTION = [
 ]
 
 ROWS = [*ATTENTION, *UNARY, *BINARY, *REDUCTIONS, *COMPOSITES, *MATMULS, *VIEWS, *INDEXING, *IMAGES]
-
-from operations_scan import ROWS as SCANS  # noqa: E402  # it takes `Row` from here
-
-ROWS += SCANS
