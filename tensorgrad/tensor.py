@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from tensorgrad import arranging
 from tensorgrad.errors import TraceError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from tensorgrad.graph import Graph, TensorType, Value
 
 
-class Tensor:
+class Tensor(arranging.Arranging):
     """One value of a traced graph.
 
     It has a shape and a dtype, no numbers: those exist when the compiled graph runs.
@@ -177,7 +178,7 @@ class Tensor:
         return ops.abs(self)
 
     def __invert__(self) -> Tensor:
-        return ops.logical_not(self)
+        return ops.bitwise_not(self)
 
     def __and__(self, other: Any) -> Tensor:
         return ops.bitwise_and(self, other)
@@ -223,10 +224,7 @@ class Tensor:
         return ops.permute(self, *axes)
 
     def transpose(self, *axes: int) -> Tensor:
-        """Two axes: PyTorch's swap; none or all of them: NumPy's permutation."""
-        if len(axes) == 2:
-            return ops.swapaxes(self, *axes)
-        return ops.permute(self, *(axes or reversed(range(self.ndim))))
+        return ops.transpose(self, *axes)
 
     def swapaxes(self, a: int, b: int) -> Tensor:
         return ops.swapaxes(self, a, b)
@@ -322,3 +320,4 @@ class Tensor:
 def bind_ops(module: ModuleType) -> None:
     """Gives the operators their implementation, which imports this module and so cannot be imported by it."""
     globals()["ops"] = module
+    arranging.bind_ops(module)

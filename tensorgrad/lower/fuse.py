@@ -128,8 +128,8 @@ class Fuser:
             return
         shared = tuple(v for v in producer.writes if v in self.reads[i])
         joined = None
-        if consumer.matmul or consumer.attention:
-            reason = f"{'a matmul' if consumer.matmul else 'an attention'} reads its operands from memory"
+        if consumer.matmul or consumer.attention or consumer.line:
+            reason = f"{'an' if consumer.attention else 'a'} {consumer.kind} reads its operands from memory"
         elif not (reason := self._unfit(producer, consumer, i, j)):
             joined = join(producer, consumer, self.reads[i])
             reason = "its reader needs it at other places than its own, or a row is too short to share"
@@ -158,7 +158,7 @@ class Fuser:
         """Joins independent kernels over one index space that read something in common, or that copy weights to f16."""
         spaces: dict[tuple[object, ...], list[int]] = {}
         for i, kernel in enumerate(self.kernels):
-            if kernel is None or kernel.matmul or kernel.attention:
+            if kernel is None or kernel.matmul or kernel.attention or kernel.line:
                 continue
             loops = frozenset(e.data[1].size for s in kernel.stores for e in reductions(s.expr))
             spaces.setdefault((kernel.kind, kernel.rows, kernel.cols, loops), []).append(i)
@@ -233,7 +233,7 @@ class Fuser:
             return
         if kernel.cols and kernel.cols not in store_vars(store, kernel) and _read_by_columns(kernel, leaf):
             return  # one lane would overwrite what the row's other lanes still read
-        if kernel.attention and leaf in self.reads[i]:
+        if (kernel.attention or kernel.line) and leaf in self.reads[i]:
             return  # its operands are read until the end
         if not self._arenas((leaf,)).isdisjoint(self._arenas(v for v in self.reads[i] if v != leaf)):
             return  # it reads some of the packed leaves by themselves: their buffer cannot be bound twice

@@ -125,6 +125,22 @@ def eye_(tensor: P) -> P:
     return _write(tensor, np.eye(*tensor.shape))
 
 
+def dirac_(tensor: P, groups: int = 1) -> P:
+    """A convolution's weight `[out, in / groups, ...]` that returns its input: of each group as many channels as fit.
+
+    Raises:
+        ShapeError: not 3 to 5 axes, or groups that do not divide the first.
+    """
+    shape = tensor.shape
+    if not 3 <= len(shape) <= 5 or groups < 1 or shape[0] % groups:
+        raise ShapeError(f"dirac_ fills 3 to 5 axes, the first of {groups} equal groups; got shape {list(shape)}")
+    values, rows = np.zeros(shape), shape[0] // groups
+    middle = tuple(n // 2 for n in shape[2:])
+    for channel in range(min(rows, shape[1])):
+        values[(slice(channel, None, rows), channel, *middle)] = 1
+    return _write(tensor, values)
+
+
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """The factor by which a nonlinearity's weights grow to keep the variance, PyTorch's table.
 
@@ -218,3 +234,18 @@ def orthogonal_(tensor: P, gain: float = 1.0, generator: np.random.Generator | N
     q, r = np.linalg.qr(source.normal(size=(max(rows, columns), min(rows, columns))))
     q = q * np.where(np.diag(r) < 0, -1.0, 1.0)  # without the signs the choice would not be uniform
     return _write(tensor, gain * (q if rows >= columns else q.T).reshape(tensor.shape))
+
+
+def sparse_(tensor: P, sparsity: float, std: float = 0.01, generator: np.random.Generator | None = None) -> P:
+    """A matrix that is normal, but for this share of every column, which is zero.
+
+    Source: Martens, Deep learning via Hessian-free optimization (2010).
+    """
+    if len(tensor.shape) != 2:
+        raise ShapeError(f"sparse_ fills a matrix, got shape {list(tensor.shape)}")
+    rows, columns = tensor.shape
+    source = generator or default_generator()
+    values = source.normal(0.0, std, tensor.shape)
+    for column in range(columns):
+        values[source.permutation(rows)[: math.ceil(sparsity * rows)], column] = 0
+    return _write(tensor, values)

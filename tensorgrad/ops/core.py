@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorgrad.callsite import call_site
 from tensorgrad.dtypes import BY_NAME, DType, Shape, bool_, f32, from_numpy, i32, promote, promote_scalar
-from tensorgrad.errors import DtypeError, ShapeError
+from tensorgrad.errors import DtypeError, InputError, ShapeError
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, const
 from tensorgrad.lower.index import Indices
@@ -108,13 +108,13 @@ cast_p = primitive(
 )
 
 
-def full(shape: Shape | int, value: float, dtype: DType | None = None) -> Tensor:
+def full(shape: Shape | int, fill_value: float, dtype: DType | None = None) -> Tensor:
     """A tensor of one number.
 
     Args:
         dtype: by default f32, i32 or bool, as the number is.
     """
-    number = value.item() if isinstance(value, np.generic) else value
+    number = fill_value.item() if isinstance(fill_value, np.generic) else fill_value
     if dtype is None:
         dtype = bool_ if isinstance(number, bool) else i32 if isinstance(number, int) else f32
     number = bool(number) if dtype is bool_ else float(number) if dtype.is_float else int(number)
@@ -122,24 +122,42 @@ def full(shape: Shape | int, value: float, dtype: DType | None = None) -> Tensor
     return broadcast_to(scalar, shape)
 
 
-def zeros(shape: Shape | int, dtype: DType = f32) -> Tensor:
-    """A tensor of zeros."""
-    return full(shape, 0, dtype)
+def zeros(*shape: Any, dtype: DType = f32) -> Tensor:
+    """A tensor of zeros.
+
+    Args:
+        shape: one sequence, which a dtype may follow as in NumPy, or several sizes as in PyTorch.
+
+    >>> import tensorgrad as tg
+    >>> tg.sync(tg.jit(lambda: (tg.zeros(2, 1), tg.zeros((2,), tg.i32)), device="numpy")())
+    (array([[0.],
+           [0.]], dtype=float32), array([0, 0], dtype=int32))
+    """
+    return _of_sizes(0, shape, dtype)
 
 
-def ones(shape: Shape | int, dtype: DType = f32) -> Tensor:
-    """A tensor of ones."""
-    return full(shape, 1, dtype)
+def ones(*shape: Any, dtype: DType = f32) -> Tensor:
+    """A tensor of ones; see `zeros`."""
+    return _of_sizes(1, shape, dtype)
 
 
-def zeros_like(x: Tensor) -> Tensor:
-    """Zeros of a tensor's shape and dtype."""
-    return zeros(x.shape, x.dtype)
+def _of_sizes(number: int, shape: tuple[Any, ...], dtype: DType) -> Tensor:
+    if shape and isinstance(shape[-1], DType):
+        *sizes, dtype = shape
+        shape = tuple(sizes)
+    return full(as_shape(shape), number, dtype)
 
 
-def ones_like(x: Tensor) -> Tensor:
-    """Ones of a tensor's shape and dtype."""
-    return ones(x.shape, x.dtype)
+def zeros_like(x: TensorLike, dtype: DType | None = None) -> Tensor:
+    """Zeros of a tensor's shape and, by default, its dtype."""
+    x = tensor(x)
+    return full(x.shape, 0, dtype or x.dtype)
+
+
+def ones_like(x: TensorLike, dtype: DType | None = None) -> Tensor:
+    """Ones of a tensor's shape and, by default, its dtype."""
+    x = tensor(x)
+    return full(x.shape, 1, dtype or x.dtype)
 
 
 def host_array(value: Any) -> tuple[np.ndarray, DType]:
@@ -222,6 +240,12 @@ def either(name: str, first: Any, other: str, kw: dict[str, Any]) -> Any:
     return first
 
 
+def require(name: str, argument: str, value: object, fits: bool, rule: str) -> None:
+    """Raises InputError unless an argument's value `fits` its `rule`."""
+    if not fits:
+        raise InputError(f"{name}: {argument} must be {rule}, got {value!r}", call_site())
+
+
 def meet(*operands: TensorLike) -> tuple[DType, list[Tensor]]:
     """The operands as tensors of their common dtype; Python numbers are weak."""
     tensors = [x if isinstance(x, Tensor | bool | int | float) else tensor(x) for x in operands]
@@ -249,6 +273,12 @@ def spread(name: str, *tensors: Tensor) -> list[Tensor]:
         for t in tensors[1:]:
             shape = infer_elementwise_binop(name, shape, t.shape)
     return [broadcast_to(t, shape) for t in tensors]
+
+
+def floats(name: str, *operands: TensorLike) -> list[Tensor]:
+    """The operands as floats of one dtype and shape; integers and bools become f32."""
+    dtype, tensors = meet(*operands)
+    return spread(name, *(x if dtype.is_float else cast(x, f32) for x in tensors))
 
 
 def sum_to_shape(x: Tensor, shape: Shape) -> Tensor:

@@ -18,6 +18,7 @@ from tensorgrad.lower.expr import Expr, call, const, from_index
 from tensorgrad.lower.index import Indices, constant, ravel
 from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.core import TensorLike, as_shape, cast, tensor
+from tensorgrad.ops.reduce import require_float
 from tensorgrad.ops.views import narrow, reshape
 from tensorgrad.primitive import primitive
 from tensorgrad.shape import fail, shape_size
@@ -81,17 +82,33 @@ def uniform(shape: Shape | int, low: float = 0.0, high: float = 1.0) -> Tensor:
     return unit if (low, high) == (0.0, 1.0) else unit * (high - low) + low
 
 
-rand = uniform
-
-
-def randn(shape: Shape | int, mean: float = 0.0, std: float = 1.0) -> Tensor:
+def normal(shape: Shape | int, mean: float = 0.0, std: float = 1.0) -> Tensor:
     """f32 numbers of the normal distribution, by Box and Muller's transform."""
     radius = ew.sqrt(ew.log(1.0 - uniform(shape)) * -2.0)
-    normal = radius * ew.cos(uniform(shape) * (2 * math.pi))
-    return normal if (mean, std) == (0.0, 1.0) else normal * std + mean
+    standard = radius * ew.cos(uniform(shape) * (2 * math.pi))
+    return standard if (mean, std) == (0.0, 1.0) else standard * std + mean
 
 
-normal = randn
+def rand(*shape: Any) -> Tensor:
+    """f32 numbers of `0 <= x < 1`; the shape is one sequence or several sizes. See `uniform`."""
+    return uniform(as_shape(shape))
+
+
+def randn(*shape: Any) -> Tensor:
+    """f32 numbers of mean 0 and variance 1; the shape is one sequence or several sizes. See `normal`."""
+    return normal(as_shape(shape))
+
+
+def rand_like(x: TensorLike) -> Tensor:
+    """`rand` of a tensor's shape and dtype."""
+    x = require_float("rand_like", tensor(x))
+    return cast(uniform(x.shape), x.dtype)
+
+
+def randn_like(x: TensorLike) -> Tensor:
+    """`randn` of a tensor's shape and dtype."""
+    x = require_float("randn_like", tensor(x))
+    return cast(normal(x.shape), x.dtype)
 
 
 def randint(low: int, high: int, shape: Shape | int, dtype: DType = i32) -> Tensor:

@@ -167,7 +167,7 @@ def test_random_numbers() -> None:
             ops.random_bits((4,)),
             ops.random_bits((4,)),
             ops.uniform((1000,)),
-            ops.randn((1000,), 2.0, 3.0),
+            ops.normal((1000,), 2.0, 3.0),
             ops.randint(-2, 3, (1000,)),
             ops.bernoulli(0.25, (1000,)),
         ]
