@@ -10,7 +10,6 @@ import numpy as np
 
 from tensorgrad.backend import open_backend
 from tensorgrad.callsite import call_site
-from tensorgrad.checkpoints import Checkpoints
 from tensorgrad.checks import require_whole
 from tensorgrad.compiled import Built
 from tensorgrad.dtypes import DType, f16, f32
@@ -116,7 +115,7 @@ async def compile(
     return train
 
 
-class Train(Fitting, Checkpoints, Inspected):
+class Train(Fitting, Inspected):
     """A compiled training step. Made by `tg.compile`.
 
     Attributes:
