@@ -144,11 +144,11 @@ def page() -> str:
     lines = [
         "# Coverage",
         "",
-        "Made by `tools/coverage.py` from what the tests run; `tests/unit/test_coverage.py` says when it is out of date.",
-        "A number counts cases. Each runs on the numpy device and, in headless Chromium, on WebGPU; most of them under",
-        "`interpret` and against finite differences, too. Cases with PyTorch's numbers compare values to",
-        "`1e-6 + 1e-5 |y|` and gradients to `3e-6 + 5e-5 |y|`; those of primitives are compared with float64 as each row of",
-        "the table says. A file's name is that of a test with assertions of another kind.",
+        "Made by `tools/coverage.py` from what the tests run; a test says when it is out of date. A number counts",
+        "cases. Each runs on the numpy device and, in headless Chromium, on WebGPU; those of primitives under",
+        "`interpret` and against finite differences, too. Cases with PyTorch's numbers compare values to `1e-6 +",
+        "1e-5 |y|` and gradients to `3e-6 + 5e-5 |y|`; those of primitives are compared with float64, as each row",
+        "of the table says. A file's name is that of a test with assertions of another kind.",
     ]
     for title, entries in (("Functions", functions()), ("Modules", modules()), ("Training", training())):
         lines += [
