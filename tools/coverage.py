@@ -28,8 +28,24 @@ OPERATORS = {
 }  # fmt: skip
 """Names of what expressions write with operators."""
 
-ELSEWHERE: dict[str, str] = {}
-"""Names that are tested by a test of their own: name -> its file."""
+PRIMITIVES = {
+    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "shl": "left_shift", "shr": "right_shift",
+    "not": "logical_not", "array": "tensor", "const": "full", "slice": "narrow",
+}  # fmt: skip
+"""Public names of primitives that have others."""
+
+FILES = {
+    "tests/draw_cases.py": "alpha_dropout bernoulli categorical dropout dropout1d dropout2d gumbel_softmax multinomial "
+    "normal permutation rand rand_like randint randn randn_like randperm uniform",
+    "tests/unit/test_optim.py": "Lion",
+    "tests/unit/test_schedules.py": "LambdaLR WarmupCosineLR",
+    "tests/unit/test_modules.py": "ParameterDict ParameterList",
+    "tests/unit/test_shape.py": "softmax_causal sum_to_shape where_causal",
+    "tests/unit/test_trace.py": "step_scalar",
+    "tests/unit/test_autodiff.py": "cast take",
+}
+ELSEWHERE = {name: file for file, names in FILES.items() for name in names.split()}
+"""Names that are tested by a test of their own, since PyTorch has other draws, or no such thing: name -> its file."""
 
 UNDIFFERENTIABLE = {
     "true or false": "all allclose any equal greater greater_equal isclose isfinite isinf isnan isneginf isposinf "
@@ -88,7 +104,7 @@ def functions() -> list[Entry]:
     for aliases in groups.values():
         names = set(aliases)
         cases = [grad for called, grad in stored if called & names]
-        rows = [bool(case.grads) for row in TABLE if row.op in names for case in row.cases]
+        rows = [bool(case.grads) for row in TABLE if PRIMITIVES.get(row.op, row.op) in names for case in row.cases]
         elsewhere = next((ELSEWHERE[name] for name in aliases if name in ELSEWHERE), "")
         graded = sum(cases) + sum(rows)
         reason = next((why[name] for name in aliases if name in why), "")
@@ -113,7 +129,8 @@ def modules() -> list[Entry]:
         if isinstance(kind := getattr(nn, name), type) and issubclass(kind, nn.Module) and kind is not nn.Module:
             own = [case for case in cases if name in used(case["module"])]
             graded = sum("grads" in case for case in own)
-            found.append(Entry(f"`{name}`", str(len(own) or ""), str(graded or ""), str(len(own) or "")))
+            count, elsewhere = str(len(own) or ""), ELSEWHERE.get(name, "")
+            found.append(Entry(f"`{name}`", count or elsewhere, str(graded or elsewhere), count))
     return sorted(found)
 
 
@@ -126,7 +143,7 @@ def training() -> list[Entry]:
     found = []
     for name in optim.__all__:
         kind = getattr(optim, name)
-        if isinstance(kind, type) and not issubclass(kind, tuple) and name not in ("Optimizer", "Rule"):
+        if isinstance(kind, type) and not issubclass(kind, tuple) and name not in ("Optimizer", "Rule", "Schedule"):
             count = str(cases.count(name) or "")
             found.append(Entry(f"`{name}`", count or ELSEWHERE.get(name, ""), "-", count))
     return sorted(found)

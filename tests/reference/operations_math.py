@@ -189,6 +189,8 @@ REDUCTIONS = [
 CREATION = [
     Row(name, f"{expr} + 0 * x", {"x": f(0)}, torch and f"{torch} + 0 * x", grad=False)
     for name, expr, torch in (
+        ("ones_like", "ones_like(arange(3)) * 3", None),
+        ("zeros_like", "zeros_like(arange(3)) + 2", None),
         ("linspace", "linspace(-1, 2.5, 7)", None),
         ("linspace long", "linspace(0.1, 0.7, 100)", None),
         ("linspace one", "linspace(3, 5, 1)", None),
