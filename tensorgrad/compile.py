@@ -10,12 +10,13 @@ import numpy as np
 
 from tensorgrad.backend import open_backend
 from tensorgrad.callsite import call_site
+from tensorgrad.checkpoints import Checkpoints
 from tensorgrad.compiled import Built
 from tensorgrad.dtypes import DType, f16, f32
 from tensorgrad.errors import InputError
+from tensorgrad.fit import Fitting
 from tensorgrad.graph import Graph
 from tensorgrad.inspect import CheckReport, Inspected, Profile
-from tensorgrad.many import ManySteps
 from tensorgrad.nn.module import Module
 from tensorgrad.nn.state import IncompatibleKeys
 from tensorgrad.optim.optimizer import LearningRate, Optimizer
@@ -112,7 +113,7 @@ async def compile(
     return train
 
 
-class Train(ManySteps, Inspected):
+class Train(Fitting, Checkpoints, Inspected):
     """A compiled training step. Made by `tg.compile`.
 
     Attributes:

@@ -49,9 +49,11 @@ class TensorType(NamedTuple):
     __repr__ = __str__
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One operation: `op` names its primitive, `attrs` are its static arguments (hashable values)."""
+class Node(NamedTuple):
+    """One operation: `op` names its primitive, `attrs` are its static arguments (hashable values).
+
+    A named tuple, because each pass makes all of them anew, and a frozen dataclass takes three times as long.
+    """
 
     id: int
     op: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from tensorgrad import arranging
 from tensorgrad.errors import TraceError
 from tensorgrad.methods import Methods
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from tensorgrad.graph import Graph, TensorType, Value
 
 
-class Tensor(Methods):
+class Tensor(Methods, arranging.Arranging):
     """One value of a traced graph.
 
     It has a shape and a dtype, no numbers: those exist when the compiled graph runs.
@@ -224,10 +225,7 @@ class Tensor(Methods):
         return ops.permute(self, *axes)
 
     def transpose(self, *axes: int) -> Tensor:
-        """Two axes: PyTorch's swap; none or all of them: NumPy's permutation."""
-        if len(axes) == 2:
-            return ops.swapaxes(self, *axes)
-        return ops.permute(self, *(axes or reversed(range(self.ndim))))
+        return ops.transpose(self, *axes)
 
     def swapaxes(self, a: int, b: int) -> Tensor:
         return ops.swapaxes(self, a, b)
@@ -296,3 +294,4 @@ class Tensor(Methods):
 def bind_ops(module: ModuleType) -> None:
     """Gives the operators their implementation, which imports this module and so cannot be imported by it."""
     globals()["ops"] = module
+    arranging.bind_ops(module)

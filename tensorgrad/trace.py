@@ -7,9 +7,11 @@ refused.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, TypeVar
 
 from tensorgrad.callsite import call_site
@@ -71,6 +73,8 @@ def _running(graph: Graph, training: bool, names: Mapping[int, str]) -> Iterator
             "its operations join the running trace",
             call_site(),
         )
+    if "einops" in sys.modules:
+        import_module("tensorgrad.einops")  # by which einops knows our tensors
     _current = Trace(graph, training, names)
     try:
         yield

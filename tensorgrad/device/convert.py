@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tensorgrad.dtypes import DType, Shape
 from tensorgrad.errors import InputError
@@ -60,7 +61,7 @@ def _fit(what: str, array: np.ndarray, dtype: DType) -> np.ndarray:
     return array.astype(dtype.numpy)
 
 
-def to_bytes(array: np.ndarray, dtype: DType, nbytes: int) -> np.ndarray:
+def to_bytes(array: npt.ArrayLike, dtype: DType, nbytes: int) -> np.ndarray:
     """The device's bytes of an array (uint8), zero-padded to `nbytes`."""
     stored = np.ascontiguousarray(array, dtype=dtype.storage).reshape(-1).view(np.uint8)
     if stored.nbytes == nbytes:

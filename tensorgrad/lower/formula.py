@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tensorgrad.lower.expr import Expr, walk
-from tensorgrad.lower.kernel import Attention, Kernel
+from tensorgrad.lower.kernel import Attention, Kernel, Line
 from tensorgrad.lower.show import Formulas, Names
 from tensorgrad.lower.totals import total_of
 
@@ -30,10 +30,19 @@ def formula(kernel: Kernel, names: Names) -> str:
             lines.append(f"total_{axis.name}[{batch}{axis.name}] = sum_k {printer.text(m.of(axis))[0]}")
     if kernel.attention:
         lines += _attention(printer, kernel.attention)
+    if kernel.line:
+        lines.append(_line(printer, kernel.line))
     lines += _named(printer, [s.expr for s in kernel.stores])
     for store in kernel.stores:
         lines.append(f"{names(store.value)}[{printer.index(store.index)}] = {printer.text(store.expr)[0]}")
     return "\n".join(lines)
+
+
+def _line(printer: Formulas, line: Line) -> str:
+    """A scan's running result, or the columns in the order of a key."""
+    operands = ", ".join(printer.text(e)[0] for e in line.operands)
+    name = {"sort": "argsort"}.get(line.op, line.op)
+    return f"acc[r, c] = {name}_c{' from the last' if line.reverse else ''}({operands})"
 
 
 def _attention(printer: Formulas, a: Attention) -> list[str]:

@@ -140,7 +140,7 @@ class Planner:
         for name, value in self.graph.grads.items():
             self._own("grad", f"grad {name}", value)
         for node in self.graph.nodes:
-            if node.op == "place" and Value(node.id) not in self.packs:
+            if node.op == "place" and node.attrs["slot"] and Value(node.id) not in self.packs:
                 self._own("temp", node.attrs["slot"], Value(node.id))
         for name, value in self.outputs.items():
             self._own("output", name, value)

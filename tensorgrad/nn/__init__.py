@@ -2,6 +2,7 @@
 
 from tensorgrad.nn import functional, init
 from tensorgrad.nn.activations import GELU, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Tanh
+from tensorgrad.nn.attention import MultiheadAttention
 from tensorgrad.nn.batch_norm import BatchNorm1d, BatchNorm2d
 from tensorgrad.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from tensorgrad.nn.convolution import AdaptiveAvgPool2d, AvgPool2d, Conv1d, Conv2d, MaxPool2d
@@ -21,9 +22,20 @@ from tensorgrad.nn.losses import (
 )
 from tensorgrad.nn.module import Module, leaf_names
 from tensorgrad.nn.parameter import Buffer, Parameter
+from tensorgrad.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+from tensorgrad.nn.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 
 __all__ = [
     "GELU",
+    "GRU",
+    "LSTM",
+    "RNN",
     "AdaptiveAvgPool2d",
     "AvgPool2d",
     "BCELoss",
@@ -39,10 +51,12 @@ __all__ = [
     "Dropout",
     "Embedding",
     "Flatten",
+    "GRUCell",
     "HuberLoss",
     "Identity",
     "KLDivLoss",
     "L1Loss",
+    "LSTMCell",
     "LayerNorm",
     "Linear",
     "LogSoftmax",
@@ -51,10 +65,12 @@ __all__ = [
     "Module",
     "ModuleDict",
     "ModuleList",
+    "MultiheadAttention",
     "NLLLoss",
     "Parameter",
     "ParameterDict",
     "ParameterList",
+    "RNNCell",
     "ReLU",
     "Sequential",
     "SiLU",
@@ -62,6 +78,11 @@ __all__ = [
     "SmoothL1Loss",
     "Softmax",
     "Tanh",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "functional",
     "init",
     "leaf_names",

@@ -59,6 +59,7 @@ from tensorgrad.ops import (
     tanhshrink,
     threshold,
 )
+from tensorgrad.ops.padding import pad_from_last as pad
 
 __all__ = [
     "adaptive_avg_pool2d",
@@ -101,6 +102,7 @@ __all__ = [
     "nll_loss",
     "normalize",
     "one_hot",
+    "pad",
     "pairwise_distance",
     "prelu",
     "relu",

@@ -9,7 +9,7 @@ from typing import Any
 
 from tensorgrad.callsite import call_site
 from tensorgrad.dtypes import DType, bool_, f32, i32, u32
-from tensorgrad.errors import DtypeError
+from tensorgrad.errors import DtypeError, InputError
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, expr
 from tensorgrad.ops.core import TensorLike, cast, full, meet, spread, tensor, zeros_like
@@ -317,12 +317,18 @@ def bitwise_not(x: TensorLike) -> Tensor:
     return bind(not_p, tensor(x))
 
 
-def where(condition: TensorLike, a: TensorLike, b: TensorLike) -> Tensor:
+def where(condition: TensorLike, a: TensorLike | None = None, b: TensorLike | None = None) -> Tensor:
     """`a` where the condition holds, else `b`; all three broadcast.
 
     The gradient reaches only the side that was chosen, so a NaN of the other side's
     value does no harm (a NaN of its derivative does: guard the argument as well).
     """
+    if a is None or b is None:
+        raise InputError(
+            "where(condition, a, b) needs both values: how many elements a condition alone selects is not known "
+            "while tracing",
+            call_site(),
+        )
     condition = tensor(condition)
     _, (a, b) = meet(a, b)
     condition = condition if condition.dtype is bool_ else not_equal(condition, 0)

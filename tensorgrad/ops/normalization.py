@@ -11,9 +11,10 @@ from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.composite import layer_norm
 from tensorgrad.ops.core import TensorLike, require, tensor
 from tensorgrad.ops.custom import custom_grad
+from tensorgrad.ops.padding import pad
 from tensorgrad.ops.reduce import mean, require_float
 from tensorgrad.ops.statistics import norm
-from tensorgrad.ops.views import narrow, pad, reshape
+from tensorgrad.ops.views import narrow, reshape
 from tensorgrad.shape import fail
 from tensorgrad.tensor import Tensor
 

@@ -14,7 +14,7 @@ from tensorgrad.lower.expr import Expr, const, expr, reduce
 from tensorgrad.lower.index import Indices, Var, of_var, unravel
 from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.core import Axis, TensorLike, broadcast_to, cast, either, tensor
-from tensorgrad.ops.views import narrow, pad, permute, reshape
+from tensorgrad.ops.views import narrow, pad_ends, permute, reshape
 from tensorgrad.primitive import Primitive, primitive
 from tensorgrad.shape import check_axes, check_axis, fail, infer_reduce, shape_size
 from tensorgrad.tensor import Tensor
@@ -91,7 +91,7 @@ def _others(x: Tensor) -> Tensor:
         own = ew.equal(_positions(size, 0), _positions(size, 1))
         return prod(ew.where(own, 1, reshape(x, *lead, 1, size)), -1)
     count = -(-size // GROUP)
-    groups = reshape(pad(x, (*[(0, 0)] * len(lead), (0, count * GROUP - size)), 1), *lead, count, GROUP)
+    groups = reshape(pad_ends(x, (*[(0, 0, 0)] * len(lead), (0, count * GROUP - size, 0)), 1), *lead, count, GROUP)
     outside = reshape(_others(prod(groups, -1)), *lead, count, 1)
     return narrow(reshape(_others(groups) * outside, *lead, count * GROUP), -1, 0, size)
 

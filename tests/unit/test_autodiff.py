@@ -16,6 +16,7 @@ from tensorgrad.dtypes import f16, f32, i32
 from tensorgrad.errors import ShapeError, TraceError
 from tensorgrad.graph import Graph
 from tensorgrad.ops.arena import place
+from tensorgrad.ops.indexing import summed_at
 from tensorgrad.ops.windows import Slide
 from tensorgrad.primitive import REGISTRY
 from tensorgrad.tensor import Tensor
@@ -82,7 +83,7 @@ CASES = [
     *(Case("prod", lambda a, axis=axis: ops.prod(a, axis), (normal(2, 3, 4),)) for axis in ((0, 2), 1, None)),
     Case("gather", lambda a: ops.take(a, INDEX, 0), (X,)),
     Case("gather", lambda a: ops.take(a, INDEX, 1), (X,)),
-    Case("scatter_add", lambda a: ops.scatter_add(a, INDEX, 1, 3), (normal(2, 2, 2, 3),)),
+    Case("scatter_add", lambda a: summed_at(a, ops.tensor(INDEX), 1, 3), (normal(2, 2, 2, 3),)),
     Case("matmul", lambda a, b: a @ b, (X, normal(4, 2))),
     Case("matmul", lambda a, b: a @ b, (normal(2, 1, 3, 4), normal(3, 4, 2))),
     Case("matmul", lambda a, b: a @ b, (normal(4), normal(4, seed=1))),
@@ -96,6 +97,8 @@ CASES = [
     # what is made of primitives, where the pieces could fit badly
     Case("custom_grad", lambda a: ops.softmax(a), (X,)),
     Case("custom_grad", lambda a: ops.log_softmax(a, 0), (X,)),
+    Case("checkpoint", lambda a, w: ops.checkpoint(lambda a: ops.sin(a @ w) * a, a), (normal(4), normal(4, seed=1))),
+    Case("after", lambda a: ops.checkpoint(lambda a: ops.checkpoint(ops.sin, a) * a, a), (X,)),
     Case("log", lambda a: ops.logsumexp(a), (X,)),
     Case("rsqrt", lambda a, w, b: ops.layer_norm(a, 4, w, b), (X, normal(4), normal(4, seed=1))),
     Case("erf", ops.gelu, (X,)),
