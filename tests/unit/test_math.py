@@ -120,6 +120,8 @@ def test_halves_stay_halves(text: str) -> None:
         ("zeros((2, 3), i32)", i32),
         ("randn_like(x)", f32),
         ("x.float().half()", f16),
+        ("relu(x, inplace=True)", f32),
+        ("threshold(x, 0.5, 2, True)", f32),
         ("x.int()", i32),
         ("n.bool()", bool_),
     ],
