@@ -269,6 +269,45 @@ class Tensor(Methods, arranging.Arranging):
     def argmin(self, axis: int | None = None, keepdims: bool = False, **kw: Any) -> Tensor:
         return ops.argmin(self, axis, keepdims, **kw)
 
+    def cumsum(self, axis: int | None = None, dtype: DType | None = None, **kw: Any) -> Tensor:
+        return ops.cumsum(self, axis, dtype, **kw)
+
+    def cumprod(self, axis: int | None = None, dtype: DType | None = None, **kw: Any) -> Tensor:
+        return ops.cumprod(self, axis, dtype, **kw)
+
+    def cummax(self, axis: int | None = None, **kw: Any) -> ops.ValuesAndIndices:
+        return ops.cummax(self, axis, **kw)
+
+    def cummin(self, axis: int | None = None, **kw: Any) -> ops.ValuesAndIndices:
+        return ops.cummin(self, axis, **kw)
+
+    def logcumsumexp(self, axis: int | None = None, **kw: Any) -> Tensor:
+        return ops.logcumsumexp(self, axis, **kw)
+
+    def diff(self, n: int = 1, axis: int = -1, **kw: Any) -> Tensor:
+        return ops.diff(self, n, axis, **kw)
+
+    def sort(self, axis: int = -1, descending: bool = False, stable: bool = True, **kw: Any) -> ops.ValuesAndIndices:
+        return ops.sort(self, axis, descending, stable, **kw)
+
+    def argsort(self, axis: int = -1, descending: bool = False, stable: bool = True, **kw: Any) -> Tensor:
+        return ops.argsort(self, axis, descending, stable, **kw)
+
+    def topk(self, k: int, axis: int = -1, largest: bool = True, **kw: Any) -> ops.ValuesAndIndices:
+        return ops.topk(self, k, axis, largest, **kw)
+
+    def kthvalue(self, k: int, axis: int = -1, keepdims: bool = False, **kw: Any) -> ops.ValuesAndIndices:
+        return ops.kthvalue(self, k, axis, keepdims, **kw)
+
+    def median(self, axis: int | None = None, keepdims: bool = False, **kw: Any) -> Any:
+        return ops.median(self, axis, keepdims, **kw)
+
+    def quantile(self, q: Any, axis: int | None = None, keepdims: bool = False, **kw: Any) -> Tensor:
+        return ops.quantile(self, q, axis, keepdims, **kw)
+
+    def multinomial(self, num_samples: int, replacement: bool = False) -> Tensor:
+        return ops.multinomial(self, num_samples, replacement)
+
     def softmax(self, axis: int = -1, **kw: Any) -> Tensor:
         return ops.softmax(self, axis, **kw)
 

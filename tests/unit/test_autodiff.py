@@ -17,7 +17,7 @@ from tensorgrad.errors import ShapeError, TraceError
 from tensorgrad.graph import Graph
 from tensorgrad.ops.arena import place
 from tensorgrad.ops.indexing import summed_at
-from tensorgrad.ops.windows import Slide
+from tensorgrad.ops.windows import Slide, overlap_add
 from tensorgrad.primitive import REGISTRY
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import tensor_input, trace
@@ -72,7 +72,7 @@ CASES = [
     Case("slice", lambda a: a[-1, None, 3:0:-1], (X,)),
     Case("pad", lambda a: ops.pad(a, ((1, 0), (2, 3)), 0.5), (X,)),
     Case("window", lambda a: ops.window(a, (2, 2), 2, padding=1), (X,)),
-    Case("fold", lambda a: ops.fold(a, (6,), (Slide(4, 1),)), (X,)),
+    Case("fold", lambda a: overlap_add(a, (6,), (Slide(4, 1),)), (X,)),
     Case("window", lambda a, w: ops.conv2d(a, w, padding=1), (normal(2, 2, 3, 4), normal(3, 2, 2, 3))),
     Case("concat", lambda a, b: ops.concat([a, b, a * 2], 1), (X, normal(3, 2))),
     Case("place", lambda a: place(a * a, "held"), (X,)),

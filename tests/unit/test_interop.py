@@ -99,7 +99,7 @@ def test_einsum_by_einops() -> None:
         x = RNG.normal(size=(2, 6, 4)).astype(np.float32)
         loss = lambda m, x: tg.mean(m(x) ** 2)  # noqa: E731
         train = await tg.compile(mix, loss, optim.SGD(0.1), {"x": tg.f32[2, 6, 4]}, device="numpy")
-        weight, bias = mix.weight.data, mix.bias.data if mix.bias else None
+        weight, bias = mix.weight.data, mix.bias.data if mix.bias is not None else None
         expected = np.einsum("bhwc,hcd->bwdh", x.reshape(2, 2, 3, 4), weight) + bias.reshape(3, 1)  # type: ignore[union-attr]
         predict = await train.attach(lambda m, x: m(x), {"x": tg.f32[2, 6, 4]})
         np.testing.assert_allclose(await predict(x=x), expected, rtol=1e-5, atol=1e-6)
