@@ -210,9 +210,6 @@ CREATION = [
         ("arange none", "arange(3, 3)", None),
         ("arange end", "arange(1.5, 5)", None),
     )
-] + [
-    Row(f"meshgrid {how}", f"stack(meshgrid(a, b, indexing='{how}'))", {"a": normal(3), "b": normal(2)})
-    for how in ("ij", "xy")
 ]
 
 ROWS = [*MATH, *LOGIC, *ACTIVATIONS, *NORMS, *REDUCTIONS, *CREATION]
