@@ -43,14 +43,23 @@ def plain(function: Wrap, *args: Any) -> Any:
     return function(*args)
 
 
-async def trained(blocks: Callable[[], list[nn.Module]], wrap: Wrap, shape: tuple[int, ...], device: str) -> Any:
-    """A training after 3 steps, their losses, and the bytes of its temporaries, arenas left out."""
+async def trained(
+    blocks: Callable[[], list[nn.Module]],
+    wrap: Wrap,
+    shape: tuple[int, ...],
+    device: str,
+    steps: int = 3,
+    **options: Any,
+) -> Any:
+    """A training after some steps, their losses, and the bytes of its temporaries, arenas left out."""
     nn.init.manual_seed(0)
     net = Net(blocks(), wrap)
     specs = {"x": tg.f32[shape]}
-    train = await tg.compile(net, lambda m, x: tg.mean(m(x) ** 2), optim.Adam(0.01), specs, device=device, seed=1)
+    train = await tg.compile(
+        net, lambda m, x: tg.mean(m(x) ** 2), optim.Adam(0.01), specs, device=device, seed=1, **options
+    )
     x = np.random.default_rng(0).normal(size=shape)
-    losses = [(await train.step(x=x)).loss for _ in range(3)]
+    losses = [(await train.step(x=x)).loss for _ in range(steps)]
     if device == "numpy":
         return train, losses, 0
     lowered = train.built.lowered
@@ -87,9 +96,14 @@ def test_the_memory_of_eight_blocks_falls() -> None:
         return [Block(16, 2) for _ in range(8)]
 
     async def run() -> None:
-        for blocks, shape, most in ((mlps, (64, 32), 0.25), (transformers, (1, 8, 16), 0.3)):
-            one, expected, before = await trained(blocks, plain, shape, "interpret")
-            other, losses, after = await trained(blocks, tg.checkpoint, shape, "interpret")
+        cases = (
+            (mlps, (64, 32), tg.f32, 0.25),
+            (transformers, (1, 8, 16), tg.f32, 0.3),
+            (transformers, (2, 8, 16), tg.f16, 0.6),  # in which the weights' copies in f16 stay
+        )
+        for blocks, shape, dtype, most in cases:
+            one, expected, before = await trained(blocks, plain, shape, "interpret", 1, dtype=dtype)
+            other, losses, after = await trained(blocks, tg.checkpoint, shape, "interpret", 1, dtype=dtype)
             assert losses == expected
             assert_same(await other.state_dict(), await one.state_dict())
             assert after < before * most, (after, before)
