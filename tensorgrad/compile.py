@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorgrad.backend import open_backend
 from tensorgrad.callsite import call_site
+from tensorgrad.checks import require_whole
 from tensorgrad.compiled import Built
 from tensorgrad.dtypes import DType, f16, f32
 from tensorgrad.errors import InputError
@@ -49,7 +50,8 @@ async def compile(
         model: the module; its parameters' values are where training starts.
         loss_fn: `loss_fn(model, **inputs)` (or `*inputs`, for a tuple) returns the loss, a float scalar.
         optimizer: such as `optim.AdamW(1e-3)`.
-        inputs: a mapping or tuple of specs, `{"x": tg.f32[64, 784], "y": tg.i32[64]}`, nested at will.
+        inputs: a mapping or tuple of specs, `{"x": tg.f32[64, 784], "y": tg.i32[64]}`, nested at will. Those of a
+            mapping are passed to `loss_fn` by their names.
         state: another training's `state` (its device and seed too), to train the same module with a second loss.
         device: `"webgpu"`, `"numpy"`, `"interpret"`, a GPUDevice, or another training's `train.state.backend`, for
             another model on its device; None takes WebGPU where there is an adapter, the same one each time.
@@ -68,6 +70,7 @@ async def compile(
             NonFiniteError then, "skip" returns the loss.
 
     Raises:
+        InputError: arguments that make no sense, or do not agree with each other; nothing was changed.
         ShapeError, DtypeError, TraceError: from tracing `loss_fn`, with the line that is at fault.
         NoDeviceError, OutOfMemoryError, ShaderError: from the device.
         UnsupportedError: the GPU has no f16, and `dtype` or the model wants it.
@@ -98,8 +101,8 @@ async def compile(
         raise InputError(f"nonfinite is 'skip' or 'raise', got {nonfinite!r}", call_site())
     if dtype not in (f32, f16):
         raise InputError(f"dtype is tg.f32, or tg.f16 for mixed precision, got {dtype!r}", call_site())
-    if snapshot_every is not None and snapshot_every < 1:
-        raise InputError(f"snapshot_every is a number of steps or None, got {snapshot_every}", call_site())
+    if snapshot_every is not None:
+        require_whole("tg.compile", "snapshot_every (a number of steps, or None)", snapshot_every, 1)
     state = await open_state(model, state, device, seed)
     state.check_inputs(structure.leaves)
     with state.entering(optimizer):

@@ -203,7 +203,7 @@ class _Run:
                 result = await train.step(batch)
                 record.add(np.array([result.loss], np.float32))
         except InputError as error:
-            raise InputError(f"batch {record.steps + 1} of fit: {error}{_smaller(train, batch)}") from None
+            raise InputError(f"batch {record.steps + 1} of fit: {error.message}{_smaller(train, batch)}") from None
         record.steps += 1
         if result is not None:
             await self._call(result)

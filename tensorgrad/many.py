@@ -80,7 +80,7 @@ class ManySteps(ABC):
         count = next(iter(counts.values()), 1) or 1
         for name, spec in self.inputs.leaves.items():
             shape = (count, *spec.static_shape)
-            arrays[name] = as_array(f"the batches of {name!r}", arrays[name], shape, spec.dtype)
+            arrays[name] = as_array(f"the array of batches of {name!r}", arrays[name], shape, spec.dtype)
         return await self.built.executor.upload_batches(arrays, count)
 
     async def run_steps(self, k: int, batches: Any) -> np.ndarray:

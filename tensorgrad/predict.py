@@ -62,6 +62,7 @@ class Predictor(Inspected):
         self.state, self.fn, self.inputs, self.training = state, fn, inputs, training
         self.averages = averages
         state.check_inputs(inputs.leaves)
+        inputs.check_call("the function", fn)
         self._programs: OrderedDict[tuple[tuple[int, ...], ...], _Program] = OrderedDict()
         self._store: Any = None
 
@@ -123,10 +124,9 @@ class Predictor(Inspected):
 
         def run() -> Outputs:
             leaves = {n: tensor_input(n, spec.static_shape, spec.dtype) for n, spec in structure.leaves.items()}
-            args, kwargs = structure.arguments(leaves)
             if self.averages is not None:
                 use_averages(self.state, *self.averages)
-            return collect(graph, self.fn(self.state.module, *args, **kwargs))
+            return collect(graph, structure.call(self.fn, self.state.module, leaves))
 
         with stage("trace"):
             outputs = trace_into(graph, run, training=self.training, names=self.state.names)

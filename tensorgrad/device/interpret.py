@@ -100,8 +100,8 @@ def run_kernel(lowered: Lowered, kernel: Kernel, buffers: dict[int, np.ndarray])
     for store in kernel.stores:
         variables = store_vars(store, kernel) if kernel.attention else kernel.vars
         grid, shape = _grid(variables), tuple(v.size for v in variables)
-        index = np.broadcast_to(evaluate(from_index(store.index), grid, read, acc), shape).reshape(-1)
         own = {store.expr.data: acc[store.expr.data]} if kernel.attention else acc
+        index = np.broadcast_to(evaluate(from_index(store.index), grid, read, own), shape).reshape(-1)
         data = np.broadcast_to(evaluate(store.expr, grid, read, own), shape).reshape(-1)
         found.append((store.value, index, data))
     for value, index, data in found:

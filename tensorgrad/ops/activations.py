@@ -96,9 +96,7 @@ def prelu(x: TensorLike, weight: TensorLike) -> Tensor:
     x, weight = require_float("prelu", tensor(x)), require_float("prelu", tensor(weight))
     channels = x.shape[1] if x.ndim > 1 else 1
     if weight.ndim > 1 or weight.size not in (1, channels):
-        fail(
-            f"prelu: the weight is one number or one for each of the {channels} channels of {x.type}, got {weight.type}"
-        )
+        fail(f"prelu: {x.type} takes one weight, or one for each of {channels} channels, got {weight.type}")
     weight = reshape(weight, -1, *[1] * (x.ndim - 2)) if weight.size > 1 else reshape(weight)
     positive = ew.greater(x, 0)
     # the weight meets no inf that was not chosen

@@ -239,23 +239,25 @@ def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False, **kw: Any) ->
     return total * (1 / count) if count else total / 0.0
 
 
-def max(x: TensorLike, axis: Axis = None, keepdims: bool = False, **kw: Any) -> Tensor:
+def max(x: TensorLike, axis: Axis | Tensor = None, keepdims: bool = False, **kw: Any) -> Tensor:
     """The largest element over axes; NaN if there is one. Ties share the gradient.
 
-    As NumPy's it gives the values alone; their positions are `argmax`'s.
+    As NumPy's it gives the values alone; their positions are `argmax`'s. Of two tensors it is `maximum`, as PyTorch's.
     """
     return _extreme(max_p, x, axis, keepdims, kw)
 
 
-def min(x: TensorLike, axis: Axis = None, keepdims: bool = False, **kw: Any) -> Tensor:
-    """The smallest element over axes, as `max`."""
+def min(x: TensorLike, axis: Axis | Tensor = None, keepdims: bool = False, **kw: Any) -> Tensor:
+    """The smallest element over axes, or of two tensors; see `max`."""
     return _extreme(min_p, x, axis, keepdims, kw)
 
 
 amax, amin = max, min
 
 
-def _extreme(p: Primitive, x: TensorLike, axis: Axis, keepdims: bool, kw: dict[str, Any]) -> Tensor:
+def _extreme(p: Primitive, x: TensorLike, axis: Axis | Tensor, keepdims: bool, kw: dict[str, Any]) -> Tensor:
+    if isinstance(axis, Tensor):
+        return (ew.maximum if p is max_p else ew.minimum)(x, axis)
     x = tensor(x)
     axes, keepdims = over(p.name, x, axis, keepdims, kw)
     if shape_size([x.shape[a] for a in axes]) == 0:

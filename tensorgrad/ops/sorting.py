@@ -19,7 +19,7 @@ from tensorgrad.callsite import call_site
 from tensorgrad.dtypes import bool_, f32, i32, u32
 from tensorgrad.errors import InputError
 from tensorgrad.graph import TensorType
-from tensorgrad.lower.expr import Expr, call, const, expr, where
+from tensorgrad.lower.expr import Expr, both, call, const, expr, where
 from tensorgrad.lower.functions import FUNCTIONS
 from tensorgrad.lower.index import Indices, dynamic
 from tensorgrad.ops import elementwise as ew
@@ -34,8 +34,8 @@ from tensorgrad.shape import fail, show_shape
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import bind
 
-LONGEST = 1 << 10
-"""Elements of a row that is sorted in one go, in the memory of a workgroup."""
+LONGEST = 1 << 8
+"""Elements of a row that is sorted in one go, in the memory of a workgroup, which a CPU's lane does by itself."""
 
 # The primitives ---------------------------------------------------------------------------
 
@@ -108,16 +108,19 @@ def _searched_eval(xp: Any, sequence: Any, values: Any, right: Any, descending: 
 
 def _searched_lower(idx: Indices, sequence: Any, values: Any, right: Any, descending: bool) -> Expr:
     """A binary search without branches: steps of halving powers of two, taken where all before is smaller."""
-    n = sequence.shape[-1]
+    size = const(sequence.shape[-1], u32)
     sought, after = sort_key(values(idx), descending), right(idx)
     place = const(0, u32)
-    for bit in reversed(range(n.bit_length())):
-        end = expr("add", (place, const(1 << bit, u32)), u32) if place.op != "const" else const(1 << bit, u32)
-        last = expr("sub", (expr("minimum", (end, const(n, u32)), u32), const(1, u32)), u32)
-        found = sort_key(sequence((*idx[:-1], dynamic(last, n))), descending)
+    for bit in reversed(range(size.data.bit_length())):
+        step, inside = const(1 << bit, u32), const(True, bool_)
+        end = step
+        if place.op != "const":  # the first step is never too long
+            end = expr("add", (place, step), u32)
+            inside = expr("less_equal", (end, size), bool_)
+        last = expr("sub", (expr("minimum", (end, size), u32), const(1, u32)), u32)
+        found = sort_key(sequence((*idx[:-1], dynamic(last, size.data))), descending)
         smaller = where(after, expr("less_equal", (found, sought), bool_), expr("less", (found, sought), bool_))
-        inside = expr("less_equal", (end, const(n, u32)), bool_)
-        place = where(expr("and", (inside, smaller), bool_), end, place)
+        place = where(both(inside, smaller), end, place)
     return expr("cast", (place,), i32)
 
 

@@ -175,6 +175,7 @@ REDUCTIONS = [
     Row("logsumexp none", "logsumexp(x, dim=0)", {"x": ZEROS[:0]}, grad=False),
     *(Row(f"{n}[0]", f"{n}(x, dim=(0, 2), keepdim=True)[0]", {"x": CUBE}) for n in ("var_mean", "std_mean", "aminmax")),
     *(Row(f"{n}[1]", f"{n}(x, dim=(0, 2), correction=2)[1]", {"x": CUBE}) for n in ("var_mean", "std_mean")),
+    *(Row(f"{n} of two", f"{n}(a, b)", {"a": normal(3, 4), "b": normal(3, 4, seed=1)}) for n in ("max", "min")),
     Row("std constant", "std(x, dim=1)", {"x": f([[2, 2, 2], [1, 2, 4]])}),
     Row("var unbiased", "var(x, dim=1, unbiased=False)", {"x": normal(3, 4)}),
     Row("var of one", "var(x, dim=1)", {"x": normal(3, 1)}, grad=False),
