@@ -53,7 +53,8 @@ async def compile(
         inputs: a mapping or tuple of specs, `{"x": tg.f32[64, 784], "y": tg.i32[64]}`, nested at will. Those of a
             mapping are passed to `loss_fn` by their names.
         state: another training's `state` (its device and seed too), to train the same module with a second loss.
-        device: `"webgpu"`, `"numpy"`, `"interpret"`, a GPUDevice; None takes WebGPU where there is an adapter.
+        device: `"webgpu"`, `"numpy"`, `"interpret"`, a GPUDevice, or another training's `train.state.backend`, for
+            another model on its device; None takes WebGPU where there is an adapter, the same one each time.
         seed: of dropout and other random numbers; None draws one (`train.state.seed` tells it).
         dtype: `tg.f16` is mixed precision: matmuls (convolutions and attention too) multiply numbers of 16 bits and
             add them up in 32; everything else, the weights among it, stays f32. The loss is scaled as by
