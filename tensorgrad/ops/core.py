@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from tensorgrad.callsite import call_site
+from tensorgrad.checks import require as require
 from tensorgrad.dtypes import BY_NAME, DType, Shape, bool_, f32, from_numpy, i32, promote, promote_scalar
-from tensorgrad.errors import DtypeError, InputError, ShapeError
+from tensorgrad.errors import DtypeError, ShapeError
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, const
 from tensorgrad.lower.index import Indices
@@ -238,12 +239,6 @@ def either(name: str, first: Any, other: str, kw: dict[str, Any]) -> Any:
     if kw and other != "dim":
         raise TypeError(f"unexpected keyword {next(iter(kw))!r}")
     return first
-
-
-def require(name: str, argument: str, value: object, fits: bool, rule: str) -> None:
-    """Raises InputError unless an argument's value `fits` its `rule`."""
-    if not fits:
-        raise InputError(f"{name}: {argument} must be {rule}, got {value!r}", call_site())
 
 
 def meet(*operands: TensorLike) -> tuple[DType, list[Tensor]]:
