@@ -31,9 +31,9 @@ class Data:
     __slots__ = ("_key", "array")
 
     def __init__(self, array: np.ndarray) -> None:
-        self.array = np.ascontiguousarray(array)
-        self.array.flags.writeable = False
-        self._key = (array.shape, array.dtype.str, self.array.tobytes())
+        data = array.tobytes()  # a copy: what the user does to the array later changes no trace
+        self.array = np.ndarray(array.shape, array.dtype, data)
+        self._key = (array.shape, array.dtype.str, data)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Data) and self._key == other._key
@@ -239,6 +239,13 @@ def either(name: str, first: Any, other: str, kw: dict[str, Any]) -> Any:
     if kw and other != "dim":
         raise TypeError(f"unexpected keyword {next(iter(kw))!r}")
     return first
+
+
+def refuse_keywords(name: str, kw: dict[str, Any]) -> None:
+    """Raises TypeError where keywords are left over: those that NumPy's own functions hand on, too."""
+    if kw:
+        hint = "; NumPy's functions do not work on tensors, those of tg do" if "out" in kw else ""
+        raise TypeError(f"{name}: unexpected keyword {next(iter(kw))!r}{hint}")
 
 
 def meet(*operands: TensorLike) -> tuple[DType, list[Tensor]]:
