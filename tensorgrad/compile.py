@@ -152,7 +152,9 @@ class Train(Fitting, Inspected):
     async def build(self) -> Built:
         """The step on the state's device, which may have changed since the last time; the caller holds the turn."""
         self.spans = self.state.spans(self._prefix, self.spans)
-        return await self.state.build(self._recipe(self.spans), self._prefix)
+        recipe = self._recipe(self.spans)
+        self._forward = recipe.forward
+        return await self.state.build(recipe, self._prefix)
 
     def use(self, built: Built) -> None:
         """Steps with this program from now on."""
@@ -195,7 +197,8 @@ class Train(Fitting, Inspected):
             NonFiniteError: the loss is, and `tg.compile` was told to raise.
 
         A loss that is not finite leaves parameters, optimizer state and step count as they were, and with
-        `dtype=tg.f16` so do gradients that are not: the result is `skipped`.
+        `dtype=tg.f16` so do gradients that are not: the result is `skipped`. Where a label or an index out of range
+        has made it so, a warning (or the error) names the input, the number and the range.
         """
         inputs = self.inputs.flatten(args, kwargs)
         async with self.state.turns:
@@ -213,7 +216,7 @@ class Train(Fitting, Inspected):
             self._made(inputs, not result.skipped)
         await self._maybe_snapshot()
         if result.skipped:
-            self._check_finite(np.array([result.loss]))
+            self._check_finite(np.array([result.loss]), inputs)
         return result
 
     async def submit(self, *args: Any, **kwargs: Any) -> None:
@@ -240,7 +243,8 @@ class Train(Fitting, Inspected):
             forgotten, self._queued = self._queued > len(losses), 0
             if forgotten or self._half or not np.isfinite(losses).all():
                 await self.state.recount()
-            return losses
+        self._explain(losses, self._last)
+        return losses
 
     async def _prepare(self, inputs: dict[str, Any]) -> None:
         await self._settle()

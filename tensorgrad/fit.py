@@ -185,7 +185,7 @@ class _Run:
             record.add(found)
             record.steps += len(found)
             await train._maybe_snapshot()
-            train._check_finite(found)
+            train._check_finite(found, data)
             if self.on_step:
                 await self._call(StepResult(float(found[0]), skipped=counted == train.state.counts[train._prefix]))
             if record.steps % every == 0:
@@ -226,7 +226,7 @@ class _Run:
         if self._queued:
             found, self._queued = (await self.train.losses())[-self._queued :], 0
             self.record.add(found)
-            self.train._check_finite(found)
+            self.train._check_finite(found, self.train._last)
 
     async def validated(self) -> None:
         """Validates, if that is wanted and was not done at this step."""

@@ -85,6 +85,13 @@ def test_an_operation_outside_a_trace_says_what_to_do(call: Any) -> None:
     assert "test_trace.py" in str(caught.value)
 
 
+def test_an_operation_outside_a_trace_is_named() -> None:
+    with pytest.raises(TraceError, match=r"so relu has no graph to join.* await tg\.jit\(tg\.relu\)\(array\)"):
+        tg.relu(np.ones(2))
+    with pytest.raises(TraceError, match="so this operation has no graph to join"):
+        _ = trace_one() + 1.0
+
+
 def trace_one() -> Tensor:
     """A tensor of a trace that is over."""
     kept: list[Tensor] = []
