@@ -275,7 +275,9 @@ def infer_concat(op: str, shapes: Sequence[Shape], axis: int, site: CallSite | N
     return tuple(sum(s[i] for s in shapes) if i == axis else n for i, n in enumerate(first))
 
 
-def infer_gather(op: str, x: Shape, indices: Shape, axis: int, site: CallSite | None = None) -> Shape:
-    """`axis` of `x` is replaced by the axes of the indices, as in NumPy's `take`."""
+def infer_gather(op: str, x: Shape, indices: Shape, axis: int, batch: int = 0, site: CallSite | None = None) -> Shape:
+    """`axis` of `x` is replaced by the axes of the indices but the first `batch`, which `x` has too."""
     axis = check_axis(op, axis, len(x), site)
-    return (*x[:axis], *indices, *x[axis + 1 :])
+    if not batch <= axis or x[:batch] != indices[:batch]:
+        fail(f"{op}: {show_shape(x)} and the indices {show_shape(indices)} differ in their first {batch} axes", site)
+    return (*x[:axis], *indices[batch:], *x[axis + 1 :])

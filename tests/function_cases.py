@@ -38,6 +38,10 @@ def _erf(x: Array) -> Array:
     return np.array([math.erf(v) for v in x])
 
 
+def _erfc(x: Array) -> Array:
+    return np.array([math.erfc(v) for v in x])
+
+
 class Case(NamedTuple):
     """A function on a grid: its values in float64 and the bound on what a device gives."""
 
@@ -69,6 +73,11 @@ CASES = [
     Case("tanh", both_signs(spread()), np.tanh, rtol=2e-7, gpu_rtol=4e-7),
     Case("erf", line(-5, 5), _erf, rtol=1.5e-7, gpu_rtol=3e-7),
     Case("erf", both_signs(spread()), _erf, rtol=1.5e-7, gpu_rtol=3e-7),
+    # relative, down to where it is subnormal
+    Case("erfc", line(-6, 9.1), _erfc, rtol=5e-7, gpu_rtol=1e-6),
+    Case("erfc", both_signs(spread(1e-30, 9)), _erfc, rtol=5e-7, gpu_rtol=1e-6),
+    Case("atan", line(-20, 20), np.arctan, rtol=2e-7, gpu_rtol=4e-7),
+    Case("atan", both_signs(spread()), np.arctan, rtol=2e-7, gpu_rtol=4e-7),
     Case("expm1", line(-1, 1), np.expm1, rtol=2.5e-7, gpu_rtol=4e-7),
     Case("expm1", line(-20, 20), np.expm1, rtol=2.5e-7, gpu_rtol=4e-7),
     Case("expm1", both_signs(spread(1e-30, 1)), np.expm1, rtol=2.5e-7, gpu_rtol=4e-7),
@@ -99,6 +108,8 @@ SPECIAL = np.array(
 UNARY: dict[str, Callable[[Array], Array]] = {
     "tanh": np.tanh,
     "erf": _erf,
+    "erfc": _erfc,
+    "atan": np.arctan,
     "sigmoid": _sigmoid,
     "expm1": np.expm1,
     "log": np.log,

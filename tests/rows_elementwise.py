@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -59,14 +60,16 @@ UNARY = [
     unary("tanh", np.tanh, normal, POLYNOMIAL),
     unary("sigmoid", sigmoid, wide, EXPONENTIAL),
     unary("erf", ERF, normal, POLYNOMIAL),
+    unary("erfc", np.vectorize(math.erfc, otypes=[np.float64]), normal, Tolerance(3e-6, 1.2e-38, "exp's")),
+    unary("atan", np.arctan, wide, POLYNOMIAL),
     unary("floor", np.floor, wide, EXACT, smooth=False),
     unary("ceil", np.ceil, wide, EXACT, smooth=False),
     unary("round", np.round, wide, EXACT, np.concatenate([EDGES, f32s(0.5, 1.5, -2.5, 8388609)]), smooth=False),
     elementwise("isnan", ops.isnan, np.isnan, (normal,), EXACT, special=[(EDGES,)]),
     elementwise("isfinite", ops.isfinite, np.isfinite, (normal,), EXACT, special=[(EDGES,)]),
-    elementwise("not", ops.logical_not, np.logical_not, (bools,), EXACT),
+    elementwise("not", ops.bitwise_not, np.invert, (bools,), EXACT),
     elementwise(
-        "not", ops.logical_not, np.invert, (integers(-99, 99),), EXACT, special=[(INTS,), (WORDS,)], label="i32"
+        "not", ops.bitwise_not, np.invert, (integers(-99, 99),), EXACT, special=[(INTS,), (WORDS,)], label="i32"
     ),
     elementwise("neg", ops.neg, np.negative, (integers(-99, 99),), EXACT, special=[(INTS,), (WORDS,)], label="i32"),
     elementwise("abs", ops.abs, np.abs, (integers(-99, 99),), EXACT, special=[(INTS,)], label="i32"),

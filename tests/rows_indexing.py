@@ -9,6 +9,7 @@ import numpy as np
 from rows_common import EMPTY, INF, INTS, LINE, NAN, RNG, SQUARE, SUMS, X
 from table import Case, f32s, listed, normal
 from tensorgrad import ops
+from tensorgrad.ops.indexing import summed_at, taken_at
 
 # Indexing and products --------------------------------------------------------------------------
 
@@ -37,8 +38,21 @@ def scattered(name: str, updates: np.ndarray, at: np.ndarray, axis: int, size: i
                 out[place] += part
         return np.moveaxis(out, 0, axis)
 
-    fn = lambda u, i: ops.scatter_add(u, i, axis, size)  # noqa: E731  # one expression, named for what follows
+    fn = lambda u, i: summed_at(u, i, axis, size)  # noqa: E731  # one expression, named for what follows
     return Case(name, fn, (updates, at), formula, (0,) if updates.dtype.kind == "f" else (), True, updates.size > 1000)
+
+
+def by_row(name: str, updates: np.ndarray, at: np.ndarray) -> Case:
+    """Indices of each row's own, before which another axis stands."""
+
+    def formula(u: np.ndarray, i: np.ndarray) -> np.ndarray:
+        out = np.zeros((*u.shape[:2], 3, u.shape[3]), u.dtype)
+        for row, place in np.argwhere((i >= 0) & (i < 3)):
+            out[row, :, i[row, place]] += u[row, :, place]
+        return out
+
+    fn = lambda u, i: summed_at(u, i, 2, 3, 1)  # noqa: E731  # one expression, named for what follows
+    return Case(name, fn, (updates, at), formula, (0,), True)
 
 
 def product(name: str, a: tuple[int, ...], b: tuple[int, ...], fn: Any = None, view: Any = lambda a, b: a @ b) -> Case:
@@ -108,6 +122,30 @@ INDEXING = [
             True,
         ),
         Case("a tensor as index", lambda x, i: x[:, i], (X, AT), lambda x, i: x[:, i], (0,), True),
+        Case(
+            "of each row's own",
+            lambda x, i: taken_at(x, i, 2, 1),
+            (normal(RNG, (3, 2, 4, 5)), np.array([[0, 3, 1, 1, 2], [2, 2, 0, 2, 3], [1, 0, 0, 2, 1]], "i4")),
+            lambda x, i: np.take_along_axis(x, i[:, None, :, None], 2),
+            (0,),
+            True,
+        ),
+        Case(
+            "one of each row",
+            lambda x, i: x[ops.arange(3), :, i],
+            (X, np.array([6, 0, -1], "i4")),
+            lambda x, i: x[np.arange(3), :, i],
+            (0,),
+            True,
+        ),
+        Case(
+            "along two axes",
+            lambda x, i: x[i[:, None], :, i],
+            (X, AT),
+            lambda x, i: x[i[:, None], :, i],
+            (0,),
+            True,
+        ),
         take("rows", 0, x=SQUARE, at=np.array([3, 3, 0], "i4")),
     ),
     listed(
@@ -116,7 +154,11 @@ INDEXING = [
         scattered("rows", normal(RNG, (2, 3, 4)), AT, 0, 3),
         scattered("middle", normal(RNG, (2, 6, 3)), np.array([0, 4, 4, 1, 0, 4], "i4"), 1, 5),
         scattered("last", normal(RNG, (4, 2, 3)), AT, 1, 4),
-        scattered("scalar index", normal(RNG, (4, 3)), np.array(2, np.int32), 0, 3),
+        by_row(
+            "rows of their own", normal(RNG, (3, 2, 4, 5)), np.array([[0, 5, 1, 1], [2, 2, -1, 2], [1, 0, 0, 2]], "i4")
+        ),
+        by_row("u32 rows", normal(RNG, (2, 1, 3, 2)), np.array([[2, 0, 2], [9, 1, 1]], "u4")),
+        by_row("no rows", np.zeros((0, 2, 3, 2), np.float32), np.zeros((0, 3), np.int32)),
         scattered("outside", normal(RNG, (4,)), np.array([-1, 0, 3, 7], "i4"), 0, 3),
         scattered("nothing", np.zeros((0, 3), np.float32), np.zeros(0, np.int32), 0, 2),
         scattered("to nothing", normal(RNG, (3,)), np.array([0, 1, 2], "i4"), 0, 0),
@@ -125,7 +167,7 @@ INDEXING = [
         scattered("long", normal(RNG, (3000, 5)), MANY, 0, 50),
         Case(
             "views",
-            lambda u, i: ops.scatter_add(u.T[::-1] * 2.0, i[::-1], 0, 3),
+            lambda u, i: summed_at(u.T[::-1] * 2.0, i[::-1], 0, 3),
             (SQUARE, np.array([0, 2, 2, 1], "i4")),
             lambda u, i: np.eye(3)[i[::-1]].T @ (u.T[::-1] * 2),
             (0,),

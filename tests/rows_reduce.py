@@ -17,7 +17,9 @@ def _reductions(op: str, formula: Any, tolerance: Tolerance, smooth: bool) -> Ro
     empty = np.zeros((0, 3), np.float32)
 
     def many(shape: tuple[int, ...]) -> np.ndarray:
-        """Of a long sum no digit is lost in any order: its terms are whole."""
+        """Of a long sum no digit is lost in any order: its terms are whole. A long product neither overflows."""
+        if op == "prod":
+            return RNG.choice([1, -1, 2, 0.5], shape, p=[0.6, 0.38, 0.01, 0.01]).astype(np.float32)
         return integers(-8, 9, "float32")(RNG, shape) if op == "sum" else distinct(RNG, shape)
 
     def case(name: str, view: Any, axis: Any, data: np.ndarray = x, differentiable: bool = True) -> Case:
@@ -50,8 +52,12 @@ def _reductions(op: str, formula: Any, tolerance: Tolerance, smooth: bool) -> Ro
         case("u32", lambda x: x, 1, np.array([WORDS, WORDS[::-1]])),
         case("bool", lambda x: x, 0, np.array([[True, False, False], [True, True, False]])),
     ]
-    if op == "sum":
+    if op in ("sum", "prod"):
         cases.append(case("of nothing", lambda x: x, 0, empty))
+    if op == "prod":
+        zeros = f32s(0, 2, 3, 4, 0, 5, 0, 7, 1, 2, 3, 4, 0, 0, 0, 2, *range(-20, 20)).reshape(7, 8)
+        cases += [case("zeros", lambda x: x, 1, zeros), case("zeros down a row", lambda x: x.reshape(2, 28), 1, zeros)]
+    if op == "sum":
         exact = (np.array([[16_777_217, 1], [-3, 2]], "i4"), np.array([[1, 2], [3, 1]], "i4"))
         cases.append(Case("integer product", lambda a, b: a @ b, exact, lambda a, b: a @ b))
         cases.append(case("int_sum", lambda x: x.reshape(4, 1_000_000) * 5, None, np.ones(4_000_000, np.int32)))
@@ -60,6 +66,10 @@ def _reductions(op: str, formula: Any, tolerance: Tolerance, smooth: bool) -> Ro
 
 def _sum(x: np.ndarray, axis: Any) -> np.ndarray:
     return np.sum(x, axis=axis, dtype=np.int32 if x.dtype.kind == "b" else x.dtype)
+
+
+def _prod(x: np.ndarray, axis: Any) -> np.ndarray:
+    return np.prod(x, axis=axis, dtype=np.int32 if x.dtype.kind == "b" else x.dtype)
 
 
 def _position(op: str, formula: Any) -> Row:
@@ -91,6 +101,7 @@ def _position(op: str, formula: Any) -> Row:
 
 REDUCE = [
     _reductions("sum", _sum, SUMS, True),
+    _reductions("prod", _prod, Tolerance(2e-5, 1e-37, "each factor may be rounded"), True),
     _reductions("max", np.max, EXACT, False),
     _reductions("min", np.min, EXACT, False),
     _position("argmax", np.argmax),

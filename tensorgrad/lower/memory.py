@@ -54,8 +54,8 @@ class Memory:
 
 
 def storage_bytes(nbytes: int) -> int:
-    """What a tensor occupies: at least 4 bytes, and a multiple of 4."""
-    return max(4, -(-nbytes // 4) * 4)
+    """What a tensor occupies: a multiple of 16 bytes, so that a kernel that reads four numbers at once may."""
+    return max(16, -(-nbytes // 16) * 16)
 
 
 @dataclass(slots=True)
@@ -140,7 +140,7 @@ class Planner:
         for name, value in self.graph.grads.items():
             self._own("grad", f"grad {name}", value)
         for node in self.graph.nodes:
-            if node.op == "place" and Value(node.id) not in self.packs:
+            if node.op == "place" and node.attrs["slot"] and Value(node.id) not in self.packs:
                 self._own("temp", node.attrs["slot"], Value(node.id))
         for name, value in self.outputs.items():
             self._own("output", name, value)

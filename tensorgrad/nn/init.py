@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from tensorgrad.errors import ShapeError
-from tensorgrad.nn.parameter import Parameter
+from tensorgrad.nn.parameter import Draw, Parameter
 
 P = TypeVar("P", Parameter, np.ndarray)
 FanMode = Literal["fan_in", "fan_out"]
@@ -62,20 +62,26 @@ def _write(tensor: P, values: np.ndarray | float) -> P:
     return tensor
 
 
-def _random(tensor: Parameter | np.ndarray, generator: np.random.Generator | None) -> tuple[np.random.Generator, tuple]:
-    return generator or default_generator(), tensor.shape
+def _draw(
+    tensor: P, kind: Literal["uniform", "normal"], a: float, b: float, generator: np.random.Generator | None
+) -> P:
+    """Drawn now from a generator that was given or into an array; else by and by, see `Draw`."""
+    if generator is None and isinstance(tensor, Parameter):
+        seed = int(default_generator().integers(2**63))
+        tensor.data = Draw(kind, a, b, tensor.shape, tensor.dtype.numpy, seed)
+        return tensor
+    source = generator or default_generator()
+    return _write(tensor, getattr(source, kind)(a, b, tensor.shape))
 
 
 def uniform_(tensor: P, a: float = 0.0, b: float = 1.0, generator: np.random.Generator | None = None) -> P:
     """Uniform from `a` to `b`."""
-    source, shape = _random(tensor, generator)
-    return _write(tensor, source.uniform(a, b, shape))
+    return _draw(tensor, "uniform", a, b, generator)
 
 
 def normal_(tensor: P, mean: float = 0.0, std: float = 1.0, generator: np.random.Generator | None = None) -> P:
     """Normal with a mean and a standard deviation."""
-    source, shape = _random(tensor, generator)
-    return _write(tensor, source.normal(mean, std, shape))
+    return _draw(tensor, "normal", mean, std, generator)
 
 
 def trunc_normal_(
@@ -87,7 +93,7 @@ def trunc_normal_(
     generator: np.random.Generator | None = None,
 ) -> P:
     """Normal, without what lies outside `a` to `b` (absolute bounds, not in deviations)."""
-    source, shape = _random(tensor, generator)
+    source, shape = generator or default_generator(), tensor.shape
     normal = NormalDist(mean, std)
     # the inverse of the distribution function, on the part between the bounds
     low, high = normal.cdf(a), normal.cdf(b)
@@ -117,6 +123,22 @@ def eye_(tensor: P) -> P:
     if len(tensor.shape) != 2:
         raise ShapeError(f"eye_ fills a matrix, got shape {list(tensor.shape)}")
     return _write(tensor, np.eye(*tensor.shape))
+
+
+def dirac_(tensor: P, groups: int = 1) -> P:
+    """A convolution's weight `[out, in / groups, ...]` that returns its input: of each group as many channels as fit.
+
+    Raises:
+        ShapeError: not 3 to 5 axes, or groups that do not divide the first.
+    """
+    shape = tensor.shape
+    if not 3 <= len(shape) <= 5 or groups < 1 or shape[0] % groups:
+        raise ShapeError(f"dirac_ fills 3 to 5 axes, the first of {groups} equal groups; got shape {list(shape)}")
+    values, rows = np.zeros(shape), shape[0] // groups
+    middle = tuple(n // 2 for n in shape[2:])
+    for channel in range(min(rows, shape[1])):
+        values[(slice(channel, None, rows), channel, *middle)] = 1
+    return _write(tensor, values)
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -212,3 +234,18 @@ def orthogonal_(tensor: P, gain: float = 1.0, generator: np.random.Generator | N
     q, r = np.linalg.qr(source.normal(size=(max(rows, columns), min(rows, columns))))
     q = q * np.where(np.diag(r) < 0, -1.0, 1.0)  # without the signs the choice would not be uniform
     return _write(tensor, gain * (q if rows >= columns else q.T).reshape(tensor.shape))
+
+
+def sparse_(tensor: P, sparsity: float, std: float = 0.01, generator: np.random.Generator | None = None) -> P:
+    """A matrix that is normal, but for this share of every column, which is zero.
+
+    Source: Martens, Deep learning via Hessian-free optimization (2010).
+    """
+    if len(tensor.shape) != 2:
+        raise ShapeError(f"sparse_ fills a matrix, got shape {list(tensor.shape)}")
+    rows, columns = tensor.shape
+    source = generator or default_generator()
+    values = source.normal(0.0, std, tensor.shape)
+    for column in range(columns):
+        values[source.permutation(rows)[: math.ceil(sparsity * rows)], column] = 0
+    return _write(tensor, values)

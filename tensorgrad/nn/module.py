@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tensorgrad.callsite import call_site
-from tensorgrad.errors import CheckpointError, TraceError
+from tensorgrad.errors import CheckpointError, InputError, TraceError
 from tensorgrad.nn.parameter import Buffer, Parameter
 from tensorgrad.nn.state import IncompatibleKeys, Matched, match_state
 from tensorgrad.tensor import Tensor
@@ -238,6 +238,28 @@ class Module:
             parameter.requires_grad = requires_grad
         return self
 
+    def to(self: Self, device: str | None = None) -> Self:
+        """Nothing: a module keeps initial values, and the device is the one that `tg.compile` is given.
+
+        Raises:
+            InputError: for a dtype, which is `tg.compile`'s too: `dtype=tg.f16` is mixed precision.
+        """
+        if device is not None and not isinstance(device, str):
+            raise InputError(
+                f"to() takes the name of a device, which has no effect, got {device!r}. What is computed in f16 is "
+                "said to the compiler: tg.compile(..., dtype=tg.f16).",
+                call_site(),
+            )
+        return self
+
+    def cuda(self: Self) -> Self:
+        """Nothing, as `to`."""
+        return self
+
+    def cpu(self: Self) -> Self:
+        """Nothing, as `to`."""
+        return self
+
     def apply(self: Self, fn: Callable[[Module], Any]) -> Self:
         """Calls `fn` with every module inside, then with this one; for initialisation."""
         for module in self.children():
@@ -315,7 +337,7 @@ def match_module(module: Module, state_dict: Mapping[str, Any], strict: bool = T
     values: dict[str, tuple[str, np.ndarray]] = {}
     for name, array in matched.arrays.items():
         first, other = values.setdefault(leaves[name], (name, array))
-        if not np.array_equal(other, array, equal_nan=array.dtype.kind == "f"):
+        if other is not array and not np.array_equal(other, array, equal_nan=array.dtype.kind == "f"):
             raise CheckpointError(f"{first!r} and {name!r} are one tied parameter, but their values differ")
     return Matched({leaf: array for leaf, (_, array) in values.items()}, matched.keys)
 

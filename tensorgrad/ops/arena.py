@@ -50,8 +50,11 @@ pack_p = primitive(
 )
 
 
-def place(x: Tensor, slot: str) -> Tensor:
-    """The same numbers in a buffer of their own, which `pack` can put where it wants; `slot` names it."""
+def place(x: Tensor, slot: str = "") -> Tensor:
+    """The same numbers in a buffer of their own, which `pack` can put where it wants; `slot` names it.
+
+    Without a name it is a temporary's: what many kernels read then is one buffer, not all that it is computed from.
+    """
     return bind(place_p, x, slot=slot)
 
 

@@ -1,67 +1,20 @@
-"""Functions made of primitives: activations, softmax, layer norm. Fusion gives each its single kernel."""
+"""Functions made of primitives: softmax, layer norm, linear. Fusion gives each its single kernel."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any
 
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import TensorLike, tensor
+from tensorgrad.ops.core import Axis, TensorLike, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.indexing import iota
 from tensorgrad.ops.reduce import max as max_
-from tensorgrad.ops.reduce import mean, require_float
+from tensorgrad.ops.reduce import mean, over, require_float
 from tensorgrad.ops.reduce import sum as sum_
 from tensorgrad.ops.views import reshape, swapaxes
-from tensorgrad.shape import check_axis, fail, infer_where_causal
+from tensorgrad.shape import check_axis, fail, infer_where_causal, shape_size
 from tensorgrad.tensor import Tensor
-
-
-def relu(x: TensorLike) -> Tensor:
-    """The larger of x and 0; NaN stays NaN, the gradient at 0 is 0."""
-    x = tensor(x)
-    return custom_grad(ew.where(ew.less_equal(x, 0), 0, x), _relu_grad, x)
-
-
-def _relu_grad(g: Tensor, out: Tensor, x: Tensor) -> tuple[Tensor]:
-    """From the result, which its reader keeps anyway; so x need not be kept."""
-    return (ew.where(ew.less_equal(out, 0), 0, g),)
-
-
-def silu(x: TensorLike) -> Tensor:
-    """x * sigmoid(x)."""
-    x = tensor(x)
-    return x * ew.sigmoid(x)
-
-
-def gelu(x: TensorLike, approximate: Literal["none", "tanh"] = "none") -> Tensor:
-    """x times the normal distribution's probability of less than x, exactly or in its tanh form.
-
-    Source: Hendrycks and Gimpel, Gaussian error linear units (2016).
-    """
-    x = tensor(x)
-    if approximate == "none":
-        return x * (ew.erf(x * math.sqrt(0.5)) * 0.5 + 0.5)
-    if approximate != "tanh":
-        fail(f"gelu: approximate is 'none' or 'tanh', got {approximate!r}")
-    return custom_grad(x * _gelu_gate(x), _gelu_tanh_grad, x)
-
-
-_GELU_SLOPE = 2 * math.sqrt(2 / math.pi)
-_GELU_CUBE = 0.044715
-
-
-def _gelu_gate(x: Tensor) -> Tensor:
-    """(1 + tanh(u)) / 2 as the logistic function of 2u, which is the same and takes half as long."""
-    return ew.sigmoid((x * x * (_GELU_SLOPE * _GELU_CUBE) + _GELU_SLOPE) * x)
-
-
-def _gelu_tanh_grad(g: Tensor, out: Tensor, x: Tensor) -> tuple[Tensor]:
-    gate = _gelu_gate(x)
-    # where |x| is above 10 the gate's slope is 0, and x * x must not overflow beside it
-    square = ew.where(ew.less(x * x, 100.0), x * x, 100.0)
-    slope = gate * (1.0 - gate) * x * (square * (3 * _GELU_SLOPE * _GELU_CUBE) + _GELU_SLOPE)
-    return (g * (gate + slope),)
 
 
 def finite_max(x: Tensor, axis: int) -> Tensor:
@@ -70,14 +23,16 @@ def finite_max(x: Tensor, axis: int) -> Tensor:
     return ew.where(ew.equal(top, -math.inf), 0.0, top)
 
 
-def logsumexp(x: TensorLike, axis: int = -1, keepdims: bool = False, **kw: Any) -> Tensor:
-    """log(sum(exp(x))) along an axis, without overflow; -inf for a row of -inf."""
+def logsumexp(x: TensorLike, axis: Axis = -1, keepdims: bool = False, **kw: Any) -> Tensor:
+    """log(sum(exp(x))) over axes, without overflow; -inf for a row of -inf, inf for one with an inf."""
     x = require_float("logsumexp", tensor(x))
-    axis = check_axis("logsumexp", kw.pop("dim", axis), x.ndim)
-    top = finite_max(x, axis)
-    out = ew.log(sum_(ew.exp(x - top), axis, keepdims=True)) + top
-    kept = [n for i, n in enumerate(out.shape) if i != axis]
-    return out if kw.pop("keepdim", keepdims) else reshape(out, *kept)
+    axes, keepdims = over("logsumexp", x, kw.pop("dim", axis), keepdims, kw)
+    if shape_size([x.shape[a] for a in axes]) == 0:
+        return ew.log(sum_(x, axes, keepdims))
+    top = ew.stop_gradient(max_(x, axes, keepdims=True))
+    top = ew.where(ew.isfinite(top), top, 0.0)
+    out = ew.log(sum_(ew.exp(x - top), axes, keepdims=True)) + top
+    return out if keepdims else reshape(out, *(n for i, n in enumerate(out.shape) if i not in axes))
 
 
 def softmax(x: TensorLike, axis: int = -1, **kw: Any) -> Tensor:

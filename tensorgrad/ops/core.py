@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensorgrad.callsite import call_site
+from tensorgrad.checks import require as require
 from tensorgrad.dtypes import BY_NAME, DType, Shape, bool_, f32, from_numpy, i32, promote, promote_scalar
 from tensorgrad.errors import DtypeError, ShapeError
 from tensorgrad.graph import TensorType
@@ -30,9 +31,9 @@ class Data:
     __slots__ = ("_key", "array")
 
     def __init__(self, array: np.ndarray) -> None:
-        self.array = np.ascontiguousarray(array)
-        self.array.flags.writeable = False
-        self._key = (array.shape, array.dtype.str, self.array.tobytes())
+        data = array.tobytes()  # a copy: what the user does to the array later changes no trace
+        self.array = np.ndarray(array.shape, array.dtype, data)
+        self._key = (array.shape, array.dtype.str, data)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Data) and self._key == other._key
@@ -108,13 +109,13 @@ cast_p = primitive(
 )
 
 
-def full(shape: Shape | int, value: float, dtype: DType | None = None) -> Tensor:
+def full(shape: Shape | int, fill_value: float, dtype: DType | None = None) -> Tensor:
     """A tensor of one number.
 
     Args:
         dtype: by default f32, i32 or bool, as the number is.
     """
-    number = value.item() if isinstance(value, np.generic) else value
+    number = fill_value.item() if isinstance(fill_value, np.generic) else fill_value
     if dtype is None:
         dtype = bool_ if isinstance(number, bool) else i32 if isinstance(number, int) else f32
     number = bool(number) if dtype is bool_ else float(number) if dtype.is_float else int(number)
@@ -122,24 +123,42 @@ def full(shape: Shape | int, value: float, dtype: DType | None = None) -> Tensor
     return broadcast_to(scalar, shape)
 
 
-def zeros(shape: Shape | int, dtype: DType = f32) -> Tensor:
-    """A tensor of zeros."""
-    return full(shape, 0, dtype)
+def zeros(*shape: Any, dtype: DType = f32) -> Tensor:
+    """A tensor of zeros.
+
+    Args:
+        shape: one sequence, which a dtype may follow as in NumPy, or several sizes as in PyTorch.
+
+    >>> import tensorgrad as tg
+    >>> tg.sync(tg.jit(lambda: (tg.zeros(2, 1), tg.zeros((2,), tg.i32)), device="numpy")())
+    (array([[0.],
+           [0.]], dtype=float32), array([0, 0], dtype=int32))
+    """
+    return _of_sizes(0, shape, dtype)
 
 
-def ones(shape: Shape | int, dtype: DType = f32) -> Tensor:
-    """A tensor of ones."""
-    return full(shape, 1, dtype)
+def ones(*shape: Any, dtype: DType = f32) -> Tensor:
+    """A tensor of ones; see `zeros`."""
+    return _of_sizes(1, shape, dtype)
 
 
-def zeros_like(x: Tensor) -> Tensor:
-    """Zeros of a tensor's shape and dtype."""
-    return zeros(x.shape, x.dtype)
+def _of_sizes(number: int, shape: tuple[Any, ...], dtype: DType) -> Tensor:
+    if shape and isinstance(shape[-1], DType):
+        *sizes, dtype = shape
+        shape = tuple(sizes)
+    return full(as_shape(shape), number, dtype)
 
 
-def ones_like(x: Tensor) -> Tensor:
-    """Ones of a tensor's shape and dtype."""
-    return ones(x.shape, x.dtype)
+def zeros_like(x: TensorLike, dtype: DType | None = None) -> Tensor:
+    """Zeros of a tensor's shape and, by default, its dtype."""
+    x = tensor(x)
+    return full(x.shape, 0, dtype or x.dtype)
+
+
+def ones_like(x: TensorLike, dtype: DType | None = None) -> Tensor:
+    """Ones of a tensor's shape and, by default, its dtype."""
+    x = tensor(x)
+    return full(x.shape, 1, dtype or x.dtype)
 
 
 def host_array(value: Any) -> tuple[np.ndarray, DType]:
@@ -222,6 +241,13 @@ def either(name: str, first: Any, other: str, kw: dict[str, Any]) -> Any:
     return first
 
 
+def refuse_keywords(name: str, kw: dict[str, Any]) -> None:
+    """Raises TypeError where keywords are left over: those that NumPy's own functions hand on, too."""
+    if kw:
+        hint = "; NumPy's functions do not work on tensors, those of tg do" if "out" in kw else ""
+        raise TypeError(f"{name}: unexpected keyword {next(iter(kw))!r}{hint}")
+
+
 def meet(*operands: TensorLike) -> tuple[DType, list[Tensor]]:
     """The operands as tensors of their common dtype; Python numbers are weak."""
     tensors = [x if isinstance(x, Tensor | bool | int | float) else tensor(x) for x in operands]
@@ -249,6 +275,12 @@ def spread(name: str, *tensors: Tensor) -> list[Tensor]:
         for t in tensors[1:]:
             shape = infer_elementwise_binop(name, shape, t.shape)
     return [broadcast_to(t, shape) for t in tensors]
+
+
+def floats(name: str, *operands: TensorLike) -> list[Tensor]:
+    """The operands as floats of one dtype and shape; integers and bools become f32."""
+    dtype, tensors = meet(*operands)
+    return spread(name, *(x if dtype.is_float else cast(x, f32) for x in tensors))
 
 
 def sum_to_shape(x: Tensor, shape: Shape) -> Tensor:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tensorgrad.ops.core import TensorLike, floats
 from tensorgrad.primitive import primitive
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import bind
@@ -37,3 +38,27 @@ def custom_grad(value: Tensor, rule: GradRule, *xs: Tensor, args: tuple[Any, ...
         args: static arguments of the rule, hashable.
     """
     return bind(custom_grad_p, value, *xs, rule=rule, args=args)
+
+
+def with_slope(
+    name: str, formula: Callable[[Tensor], Tensor], slope: Callable[[Tensor, Tensor], Tensor], doc: str
+) -> Callable[[TensorLike], Tensor]:
+    """An elementwise function of floats (of integers, as f32) whose derivative is given.
+
+    Args:
+        formula: from the argument to the result.
+        slope: `(out, x)` gives the derivative.
+        doc: what the function says of itself.
+    """
+
+    def grad(g: Tensor, out: Tensor, x: Tensor) -> tuple[Tensor]:
+        return (g * slope(out, x),)
+
+    def function(x: TensorLike) -> Tensor:
+        (x,) = floats(name, x)
+        return custom_grad(formula(x), grad, x)
+
+    grad.__name__ = grad.__qualname__ = f"_{name}_grad"
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tensorgrad.callsite import call_site
 from tensorgrad.dtypes import DType, bool_, f32, i32, u32
-from tensorgrad.errors import DtypeError
+from tensorgrad.errors import DtypeError, InputError
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, expr
 from tensorgrad.ops.core import TensorLike, cast, full, meet, spread, tensor, zeros_like
@@ -63,10 +62,19 @@ def _erf(xp: Any, x: Any) -> Any:
     return erf_reference(xp, x)
 
 
+def _erfc(xp: Any, x: Any) -> Any:
+    from tensorgrad.lower.transcendental import erfc_reference
+
+    return erfc_reference(xp, x)
+
+
 def _sigmoid(xp: Any, x: Any) -> Any:
     e = xp.exp(-xp.abs(x))
     return xp.where(x >= 0, 1 / (1 + e), e / (1 + e)).astype(x.dtype)
 
+
+BELL = 2 / math.sqrt(math.pi)
+"""erf's slope at 0."""
 
 neg_p = _elementwise("neg", lambda xp, x: -x, lambda g, out, x: (-g,))
 abs_p = _elementwise("abs", lambda xp, x: xp.abs(x), lambda g, out, x: (g * sign(x),), "fi")
@@ -81,7 +89,9 @@ sin_p = _elementwise("sin", lambda xp, x: xp.sin(x), lambda g, out, x: (g * cos(
 cos_p = _elementwise("cos", lambda xp, x: xp.cos(x), lambda g, out, x: (-g * sin(x),), "f")
 tanh_p = _elementwise("tanh", lambda xp, x: xp.tanh(x), lambda g, out, x: (g * (1 - out * out),), "f")
 sigmoid_p = _elementwise("sigmoid", _sigmoid, lambda g, out, x: (g * (out * (1 - out)),), "f")
-erf_p = _elementwise("erf", _erf, lambda g, out, x: (g * (2 / np.sqrt(np.pi)).item() * exp(-(x * x)),), "f")
+erf_p = _elementwise("erf", _erf, lambda g, out, x: (g * BELL * exp(-(x * x)),), "f")
+erfc_p = _elementwise("erfc", _erfc, lambda g, out, x: (g * -BELL * exp(-(x * x)),), "f")
+atan_p = _elementwise("atan", lambda xp, x: xp.arctan(x), lambda g, out, x: (g / (x * x + 1),), "f")
 floor_p = _elementwise("floor", lambda xp, x: xp.floor(x), lambda g, out, x: (None,), "f")
 ceil_p = _elementwise("ceil", lambda xp, x: xp.ceil(x), lambda g, out, x: (None,), "f")
 round_p = _elementwise("round", lambda xp, x: xp.round(x), lambda g, out, x: (None,), "f")
@@ -160,7 +170,10 @@ where_p = primitive(
 
 
 def _bitcast_eval(xp: Any, x: Any, dtype: DType) -> Any:
-    return xp.asarray(x).view(dtype.numpy)  # of one size, so any strides will do
+    x = xp.asarray(x)
+    if x.dtype.itemsize == 8:  # a derivative is being compared in float64
+        x = x.astype("float32")
+    return x.view(dtype.numpy)  # of one size, so any strides will do
 
 
 bitcast_p = primitive(
@@ -206,6 +219,8 @@ cos = _unary(cos_p, "The cosine of radians.")
 tanh = _unary(tanh_p, "The hyperbolic tangent.")
 sigmoid = _unary(sigmoid_p, "1 / (1 + exp(-x)).")
 erf = _unary(erf_p, "The error function.")
+erfc = _unary(erfc_p, "1 - erf(x), whose digits it keeps where erf is close to 1.")
+atan = _unary(atan_p, "The angle from -pi/2 to pi/2 whose tangent this is.")
 isnan = _unary(isnan_p, "Where an element is NaN.")
 isfinite = _unary(isfinite_p, "Where an element is neither infinite nor NaN.")
 
@@ -238,12 +253,12 @@ def _signed(p: Primitive, doc: str) -> Callable[[TensorLike], Tensor]:
 
 
 abs = _signed(abs_p, "The absolute value.")
-sign = _signed(sign_p, "-1, 0 or 1 by the sign; its gradient is 0.")
+sign = _signed(sign_p, "-1, 0 or 1 by the sign, NaN of NaN (as NumPy; PyTorch's is 0); its gradient is 0.")
 
 
 def isinf(x: TensorLike) -> Tensor:
     """Where an element is infinite."""
-    return logical_not(isfinite(x)) & logical_not(isnan(x))
+    return bitwise_not(isfinite(x) | isnan(x))
 
 
 def square(x: TensorLike) -> Tensor:
@@ -294,20 +309,26 @@ def greater_equal(a: TensorLike, b: TensorLike) -> Tensor:
 
 def not_equal(a: TensorLike, b: TensorLike) -> Tensor:
     """Where a != b; NaN is not equal to itself."""
-    return logical_not(equal(a, b))
+    return bitwise_not(equal(a, b))
 
 
-def logical_not(x: TensorLike) -> Tensor:
-    """Not, of truth values (or, of integers, of their bits)."""
+def bitwise_not(x: TensorLike) -> Tensor:
+    """Not, of bits or of truth values: `~x`."""
     return bind(not_p, tensor(x))
 
 
-def where(condition: TensorLike, a: TensorLike, b: TensorLike) -> Tensor:
+def where(condition: TensorLike, a: TensorLike | None = None, b: TensorLike | None = None) -> Tensor:
     """`a` where the condition holds, else `b`; all three broadcast.
 
     The gradient reaches only the side that was chosen, so a NaN of the other side's
     value does no harm (a NaN of its derivative does: guard the argument as well).
     """
+    if a is None or b is None:
+        raise InputError(
+            "where(condition, a, b) needs both values: how many elements a condition alone selects is not known "
+            "while tracing",
+            call_site(),
+        )
     condition = tensor(condition)
     _, (a, b) = meet(a, b)
     condition = condition if condition.dtype is bool_ else not_equal(condition, 0)

@@ -15,10 +15,11 @@ from tensorgrad.lower.index import Indices, dynamic, of_var, unravel
 from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.core import TensorLike, as_shape, cast, tensor
 from tensorgrad.ops.reduce import fresh_var
+from tensorgrad.ops.views import expand_dims, reshape
 from tensorgrad.primitive import primitive
-from tensorgrad.shape import check_axis, fail, infer_gather, shape_size
+from tensorgrad.shape import check_axis, fail, infer_gather, infer_one_hot, shape_size
 from tensorgrad.tensor import Tensor
-from tensorgrad.trace import bind
+from tensorgrad.trace import bind, expect_index
 
 # iota ------------------------------------------------------------------------------------
 
@@ -60,16 +61,22 @@ def _missing(dtype: DType) -> float:
     return float("nan") if dtype.is_float else 0
 
 
-def _gather_eval(xp: Any, x: Any, indices: Any, axis: int) -> Any:
-    n = x.shape[axis]
+def _gather_eval(xp: Any, x: Any, indices: Any, axis: int, batch: int) -> Any:
+    n, before, after = x.shape[axis], axis - batch, x.ndim - axis - 1
+    lead, own = indices.shape[:batch], indices.shape[batch:]
     valid = (indices >= 0) & (indices < n)
-    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    shape = (*x.shape[:axis], *own, *x.shape[axis + 1 :])
     if n == 0:
         return xp.full(shape, _missing_of(x), dtype=x.dtype)
-    out = xp.take(x, xp.where(valid, indices, 0), axis=axis)
+    at = xp.where(valid, indices, 0)
+    if batch:
+        line = at.reshape((*lead, *(1,) * before, shape_size(own), *(1,) * after))
+        out = xp.take_along_axis(x, line, axis).reshape(shape)
+    else:
+        out = xp.take(x, at, axis=axis)
     if valid.all():
         return out
-    mask = valid.reshape((1,) * axis + indices.shape + (1,) * (x.ndim - axis - 1))
+    mask = valid.reshape((*lead, *(1,) * before, *own, *(1,) * after))
     return xp.where(mask, out, xp.asarray(_missing_of(x), dtype=x.dtype))
 
 
@@ -83,63 +90,70 @@ def _at(index: Expr, size: int) -> tuple[Expr, Expr]:
     return unsigned, expr("less", (unsigned, const(size, u32)), bool_)
 
 
-def _gather_lower(idx: Indices, x: Any, indices: Any, axis: int) -> Expr:
-    rank, n = len(indices.shape), x.shape[axis]
+def _gather_lower(idx: Indices, x: Any, indices: Any, axis: int, batch: int) -> Expr:
+    rank, n = len(indices.shape) - batch, x.shape[axis]
     if n == 0:
         return const(_missing(x.dtype), x.dtype)
-    at, valid = _at(indices(idx[axis : axis + rank]), n)
+    at, valid = _at(indices((*idx[:batch], *idx[axis : axis + rank])), n)
     value = x((*idx[:axis], dynamic(at, n), *idx[axis + rank :]))
     return where(valid, value, const(_missing(x.dtype), x.dtype))
 
 
+def _gather_grad(g: Tensor, out: Tensor, x: Tensor, indices: Tensor, axis: int, batch: int) -> tuple[Tensor, None]:
+    return summed_at(g, indices, axis, x.shape[axis], batch), None
+
+
 gather_p = primitive(
     "gather",
-    shape=lambda x, indices, axis: TensorType(infer_gather("gather", x.shape, indices.shape, axis), x.dtype),
+    shape=lambda x, indices, axis, batch: TensorType(
+        infer_gather("gather", x.shape, indices.shape, axis, batch), x.dtype
+    ),
     eval=_gather_eval,
-    grad=lambda g, out, x, indices, axis: (scatter_add(g, indices, axis, x.shape[axis]), None),
+    grad=_gather_grad,
     lower=_gather_lower,
 )
 
 
-def _scatter_shape(updates: TensorType, indices: TensorType, axis: int, size: int) -> TensorType:
-    rank = len(indices.shape)
-    if updates.shape[axis : axis + rank] != indices.shape:
+def _scatter_shape(updates: TensorType, indices: TensorType, axis: int, size: int, batch: int) -> TensorType:
+    rank = len(indices.shape) - batch
+    if updates.shape[:batch] + updates.shape[axis : axis + rank] != indices.shape:
         fail(f"scatter_add: the updates {updates} do not hold the indices' shape {indices} at axis {axis}")
     return TensorType((*updates.shape[:axis], size, *updates.shape[axis + rank :]), updates.dtype)
 
 
-def _scatter_eval(xp: Any, updates: Any, indices: Any, axis: int, size: int) -> Any:
-    rank = indices.ndim
-    shape = (*updates.shape[:axis], size, *updates.shape[axis + rank :])
+def _scatter_eval(xp: Any, updates: Any, indices: Any, axis: int, size: int, batch: int) -> Any:
+    lead, own = indices.shape[:batch], indices.shape[batch:]
+    between, after = updates.shape[batch:axis], updates.shape[axis + len(own) :]
     # -1 would be ambiguous where another size is 0
-    line = (*updates.shape[:axis], shape_size(indices.shape), *updates.shape[axis + rank :])
-    flat = xp.moveaxis(updates.reshape(line), axis, 0)
-    out = xp.zeros((size, *shape[:axis], *shape[axis + 1 :]), dtype=updates.dtype)
-    where = indices.reshape(-1)
+    rows, count = shape_size(lead), shape_size(own)
+    flat = xp.moveaxis(updates.reshape((rows, *between, count, *after)), 1 + len(between), 1)
+    out = xp.zeros((rows, size, *between, *after), dtype=updates.dtype)
+    where = indices.reshape((rows, count))
     valid = (where >= 0) & (where < size)
-    xp.add.at(out, where[valid], flat[valid])
-    return xp.moveaxis(out, 0, axis)
+    row = xp.broadcast_to(xp.arange(rows)[:, None], where.shape)
+    xp.add.at(out, (row[valid], where[valid]), flat[valid])
+    return xp.moveaxis(out, 1, 1 + len(between)).reshape((*lead, *between, size, *after))
 
 
-def _scatter_lower(idx: Indices, updates: Any, indices: Any, axis: int, size: int) -> Expr:
+def _scatter_lower(idx: Indices, updates: Any, indices: Any, axis: int, size: int, batch: int) -> Expr:
     """Each element sums the updates that name it: no atomics, and the same order every time."""
-    count = shape_size(indices.shape)
-    if count == 0:
+    own = indices.shape[batch:]
+    if shape_size(own) == 0:
         return const(0, updates.dtype)
-    var = fresh_var(idx, count)
-    at = unravel(of_var(var), indices.shape)
-    named = expr("equal", (expr("cast", (indices(at),), u32), from_index(idx[axis])), bool_)
+    var = fresh_var(idx, shape_size(own))
+    at = unravel(of_var(var), own)
+    found = expr("cast", (indices((*idx[:batch], *at)),), u32)
+    named = expr("equal", (found, from_index(idx[axis])), bool_)
     value = updates((*idx[:axis], *at, *idx[axis + 1 :]))
     return reduce("sum", var, where(named, value, const(0, updates.dtype)))
 
 
-def _scatter_grad(g: Tensor, out: Tensor, updates: Tensor, indices: Tensor, axis: int, size: int) -> tuple[Any, None]:
-    """What was dropped gets 0, where `take` alone would give NaN."""
-    from tensorgrad.ops.views import reshape
-
+def _scatter_grad(
+    g: Tensor, out: Tensor, updates: Tensor, indices: Tensor, axis: int, size: int, batch: int
+) -> tuple[Any, None]:
+    """What was dropped gets 0, where reading alone would give NaN."""
     known = (indices < size) if indices.dtype is u32 else (indices >= 0) & (indices < size)
-    after = updates.ndim - axis - indices.ndim
-    return ew.where(reshape(known, *indices.shape, *(1,) * after), take(g, indices, axis), 0.0), None
+    return ew.where(beside(known, axis, batch, updates.ndim), taken_at(g, indices, axis, batch), 0.0), None
 
 
 scatter_add_p = primitive(
@@ -151,7 +165,41 @@ scatter_add_p = primitive(
 )
 
 
-def _integers(name: str, indices: TensorLike) -> Tensor:
+def beside(indices: Tensor, axis: int, batch: int, ndim: int) -> Tensor:
+    """What is known of each index, in a shape that broadcasts against values `[*lead, ..., *own, ...]`."""
+    own = indices.shape[batch:]
+    after = ndim - axis - len(own)
+    return reshape(indices, *indices.shape[:batch], *(1,) * (axis - batch), *own, *(1,) * after)
+
+
+def taken_at(x: Tensor, indices: Tensor, axis: int, batch: int = 0) -> Tensor:
+    """`x` at positions of an axis: `out[*b, ..., *i, ...] = x[*b, ..., indices[*b, *i], ...]`.
+
+    The first `batch` axes are those of both, and come before `axis`. An index outside `0 <= index < size` gives NaN
+    (0 for integers), and gets no gradient.
+    """
+    size = x.shape[axis]
+    expect_index(indices, size, f"what it indexes has {size} places")
+    return bind(gather_p, x, indices, axis=axis, batch=batch)
+
+
+def summed_at(updates: Tensor, indices: Tensor, axis: int, size: int, batch: int = 0) -> Tensor:
+    """Zeros with updates added at positions of an axis of `size`: the adjoint of `taken_at`.
+
+    The indices' own axes stand at `axis` of the updates. Equal indices add up, those outside the size are dropped.
+    """
+    if shape_size(indices.shape[batch:]) == 1 and updates.size:
+        # one update a row: a choice, which fuses with what reads it
+        own = indices.ndim - batch
+        rows = reshape(updates, (*updates.shape[:axis], 1, *updates.shape[axis + own :]))
+        index = beside(reshape(indices, (*indices.shape[:batch], 1)), axis, batch, rows.ndim)
+        line = cast(iota((size,), 0), index.dtype)
+        hit = ew.equal(index, reshape(line, (size, *(1,) * (rows.ndim - axis - 1))))
+        return ew.where(hit, rows, 0)
+    return bind(scatter_add_p, updates, indices, axis=axis, size=size, batch=batch)
+
+
+def integers(name: str, indices: TensorLike) -> Tensor:
     found = tensor(indices)
     if found.dtype.kind not in "iu":
         raise DtypeError(f"{name}: indices must be integers, got {found.type}", call_site())
@@ -174,11 +222,11 @@ def take(x: TensorLike, indices: TensorLike, axis: int = 0) -> Tensor:
     x = tensor(x)
     axis = check_axis("take", axis, x.ndim)
     if not isinstance(indices, Tensor):
-        indices = _inside("take", np.asarray(indices), x, axis)
-    return bind(gather_p, x, _integers("take", indices), axis=axis)
+        indices = inside("take", np.asarray(indices), x, axis)
+    return taken_at(x, integers("take", indices), axis)
 
 
-def _inside(name: str, indices: np.ndarray, x: Tensor, axis: int) -> np.ndarray:
+def inside(name: str, indices: np.ndarray, x: Tensor, axis: int) -> np.ndarray:
     """Known indices counted from the front."""
     n = x.shape[axis]
     if indices.size == 0:
@@ -191,23 +239,6 @@ def _inside(name: str, indices: np.ndarray, x: Tensor, axis: int) -> np.ndarray:
     return np.where(indices < 0, indices + n, indices)
 
 
-def scatter_add(updates: TensorLike, indices: TensorLike, axis: int, size: int) -> Tensor:
-    """Zeros with `updates` added at integer positions of an axis: the gradient of `take`.
-
-    Args:
-        updates: `[..., *indices.shape, ...]` with the indices' axes at `axis`.
-        indices: positions; repeated ones add up, those outside the size are dropped.
-        size: of the axis that replaces the indices' axes.
-    """
-    updates, indices = tensor(updates), _integers("scatter_add", indices)
-    if updates.dtype is bool_:
-        updates = cast(updates, i32)
-    axis = check_axis("scatter_add", axis, updates.ndim - indices.ndim + 1)
-    if size < 0:
-        fail(f"scatter_add: the size must not be negative, got {size}")
-    return bind(scatter_add_p, updates, indices, axis=axis, size=size)
-
-
 def embedding(weight: TensorLike, indices: TensorLike) -> Tensor:
     """Rows of a table `[rows, features]` at integer indices: `[*indices.shape, features]`."""
     return take(weight, indices, 0)
@@ -215,10 +246,8 @@ def embedding(weight: TensorLike, indices: TensorLike) -> Tensor:
 
 def one_hot(indices: TensorLike, num_classes: int, dtype: DType = f32) -> Tensor:
     """A new last axis of `num_classes`, 1 at the index and 0 elsewhere."""
-    from tensorgrad.ops.views import expand_dims
-    from tensorgrad.shape import infer_one_hot
 
-    found = _integers("one_hot", indices)
+    found = integers("one_hot", indices)
     shape = infer_one_hot("one_hot", found.shape, num_classes)
     hit = expand_dims(cast(found, i32), -1) == iota(shape, len(shape) - 1)
     return cast(hit, dtype)

@@ -9,7 +9,7 @@ from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, below, where
 from tensorgrad.lower.index import Indices
 from tensorgrad.ops.core import TensorLike, tensor
-from tensorgrad.ops.views import expand_dims, narrow
+from tensorgrad.ops.views import expand_dims, narrow, reshape
 from tensorgrad.primitive import primitive
 from tensorgrad.shape import check_axis, fail, infer_concat
 from tensorgrad.tensor import Tensor
@@ -87,3 +87,66 @@ def split(x: TensorLike, size: int | Sequence[int], axis: int = 0, **kw: Any) ->
         fail(f"split: sizes {sizes} do not add up to {n}, the size of axis {axis}")
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     return tuple(narrow(x, axis, start, part) for start, part in zip(starts, sizes, strict=True))
+
+
+def chunk(x: TensorLike, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most `chunks` parts of an axis, equal but for the last, as PyTorch's."""
+    x = tensor(x)
+    dim = check_axis("chunk", dim, x.ndim)
+    if chunks < 1:
+        fail(f"chunk: the number of parts must be positive, got {chunks}")
+    if not x.shape[dim]:
+        return (x,) * chunks
+    return split(x, -(-x.shape[dim] // chunks), dim)
+
+
+def tensor_split(x: TensorLike, indices_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts of an axis: so many of nearly equal size, or cut before the indices given."""
+    x = tensor(x)
+    dim = check_axis("tensor_split", dim, x.ndim)
+    n = x.shape[dim]
+    if isinstance(indices_or_sections, int):
+        if indices_or_sections < 1:
+            fail(f"tensor_split: the number of parts must be positive, got {indices_or_sections}")
+        size, larger = divmod(n, indices_or_sections)
+        return split(x, [size + (i < larger) for i in range(indices_or_sections)], dim)
+    bounds = [slice(None, at).indices(n)[1] for at in indices_or_sections]
+    return tuple(
+        narrow(x, dim, start, max(0, end - start)) for start, end in zip([0, *bounds], [*bounds, n], strict=True)
+    )
+
+
+def unbind(x: TensorLike, dim: int = 0) -> tuple[Tensor, ...]:
+    """The slices of an axis, which goes."""
+    x = tensor(x)
+    dim = check_axis("unbind", dim, x.ndim)
+    shape = (*x.shape[:dim], *x.shape[dim + 1 :])
+    return tuple(reshape(narrow(x, dim, i, 1), *shape) for i in range(x.shape[dim]))
+
+
+def hstack(tensors: Sequence[TensorLike]) -> Tensor:
+    """Tensors joined along the second axis, vectors along their only one."""
+    xs = [_with_axes(t, 1) for t in tensors]
+    return concat(xs, 0 if xs and xs[0].ndim == 1 else 1)
+
+
+def vstack(tensors: Sequence[TensorLike]) -> Tensor:
+    """Tensors joined along the first axis, vectors as rows."""
+    return concat([_with_axes(t, 2) for t in tensors], 0)
+
+
+def dstack(tensors: Sequence[TensorLike]) -> Tensor:
+    """Tensors joined along the third axis, which vectors and matrices get."""
+    return concat([x if (x := _with_axes(t, 2)).ndim > 2 else expand_dims(x, 2) for t in tensors], 2)
+
+
+def column_stack(tensors: Sequence[TensorLike]) -> Tensor:
+    """Tensors joined along the second axis, vectors as columns."""
+    xs = [tensor(t) for t in tensors]
+    return concat([x if x.ndim > 1 else reshape(x, x.size, 1) for x in xs], 1)
+
+
+def _with_axes(x: TensorLike, ndim: int) -> Tensor:
+    """The tensor with axes of size 1 in front, at least `ndim` in all."""
+    x = tensor(x)
+    return reshape(x, *(1,) * (ndim - x.ndim), *x.shape)

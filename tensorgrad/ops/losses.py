@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tensorgrad.callsite import call_site
-from tensorgrad.errors import InputError
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import TensorLike, cast, tensor
+from tensorgrad.ops.core import TensorLike, cast, require, tensor
 from tensorgrad.ops.reduce import mean, require_float
 from tensorgrad.ops.reduce import sum as sum_
 from tensorgrad.shape import check_axis, fail
@@ -29,11 +27,6 @@ def reduced(name: str, values: Tensor, reduction: Reduction, total: Tensor | Non
         return sum_(values)
     require(name, "reduction", reduction, reduction == "none", "'none', 'sum' or 'mean'")
     return values
-
-
-def require(name: str, argument: str, value: object, fits: bool, rule: str) -> None:
-    if not fits:
-        raise InputError(f"{name}: {argument} must be {rule}, got {value!r}", call_site())
 
 
 def pair(name: str, input: TensorLike, target: TensorLike) -> tuple[Tensor, Tensor]:

@@ -13,8 +13,8 @@ from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, const, expr, reduce
 from tensorgrad.lower.index import Indices, Var, of_var, unravel
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import Axis, TensorLike, broadcast_to, cast, either, tensor
-from tensorgrad.ops.views import reshape
+from tensorgrad.ops.core import Axis, TensorLike, broadcast_to, cast, either, refuse_keywords, tensor
+from tensorgrad.ops.views import narrow, pad_ends, permute, reshape
 from tensorgrad.primitive import Primitive, primitive
 from tensorgrad.shape import check_axes, check_axis, fail, infer_reduce, shape_size
 from tensorgrad.tensor import Tensor
@@ -77,8 +77,43 @@ def _highest(dtype: DType) -> float:
     return float("inf") if dtype.is_float else 2**31 - 1 if dtype is i32 else 2**32 - 1
 
 
+GROUP = 16
+"""Elements of a product that are multiplied out for each of them, for the gradient."""
+
+
+def _others(x: Tensor) -> Tensor:
+    """For each element of a row the product of its other elements: right where some are 0, and so are its gradients.
+
+    A long row is one of groups: those beside the element in its group, times the other groups.
+    """
+    *lead, size = x.shape
+    if size <= GROUP:
+        own = ew.equal(_positions(size, 0), _positions(size, 1))
+        return prod(ew.where(own, 1, reshape(x, *lead, 1, size)), -1)
+    count = -(-size // GROUP)
+    groups = reshape(pad_ends(x, (*[(0, 0, 0)] * len(lead), (0, count * GROUP - size, 0)), 1), *lead, count, GROUP)
+    outside = reshape(_others(prod(groups, -1)), *lead, count, 1)
+    return narrow(reshape(_others(groups) * outside, *lead, count * GROUP), -1, 0, size)
+
+
+def _positions(size: int, axis: int) -> Tensor:
+    from tensorgrad.ops.indexing import iota
+
+    return iota((size, size), axis)
+
+
+def _prod_grad(g: Tensor, out: Tensor, x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor]:
+    order = (*(i for i in range(x.ndim) if i not in axes), *axes)
+    turned = permute(x, *order)
+    kept = turned.shape[: x.ndim - len(axes)]
+    rows = reshape(turned, *kept, shape_size([x.shape[i] for i in axes]))
+    others = reshape(_others(rows), *turned.shape)
+    return (keep_axes(g, x, axes) * permute(others, *(order.index(i) for i in range(x.ndim))),)
+
+
 IDENTITY: dict[str, Callable[[DType], float]] = {
     "sum": lambda dtype: 0,
+    "prod": lambda dtype: 1,
     "max": _lowest,
     "min": _highest,
 }
@@ -89,6 +124,7 @@ sum_p = _reduction(
     lambda g, out, x, axes: (keep_axes(g, x, axes),),
     IDENTITY["sum"],
 )
+prod_p = _reduction("prod", lambda xp, x, axes: xp.prod(x, axis=axes, dtype=x.dtype), _prod_grad, IDENTITY["prod"])
 max_p = _reduction(
     "max",
     lambda xp, x, axes: xp.max(x, axis=axes, initial=_lowest_np(x)),
@@ -136,11 +172,28 @@ argmax_p = _arg_reduction("argmax", lambda xp, x, axis: xp.argmax(x, axis=axis).
 argmin_p = _arg_reduction("argmin", lambda xp, x, axis: xp.argmin(x, axis=axis).astype("int32"))
 
 
-def _reduce(p: Primitive, x: Tensor, axis: Axis, keepdims: bool, kw: dict[str, Any]) -> Tensor:
-    keepdims = kw.pop("keepdim", keepdims)
-    axes = check_axes(p.name, either("axis", axis, "dim", kw), x.ndim)
+def over(name: str, x: Tensor, axis: Axis, keepdims: bool, kw: dict[str, Any]) -> tuple[tuple[int, ...], bool]:
+    """The axes that a reduction removes (all, where None are given), and whether their sizes stay as 1.
+
+    Args:
+        kw: PyTorch's `dim` and `keepdim`.
+    """
+    axis, keepdims = either("axis", axis, "dim", kw), kw.pop("keepdim", keepdims)
+    refuse_keywords(name, kw)
+    return check_axes(name, axis, x.ndim), keepdims
+
+
+def reduction(p: Primitive, x: Tensor, axis: Axis, keepdims: bool, kw: dict[str, Any]) -> Tensor:
+    """A reducing primitive over axes; see `over`."""
+    axes, keepdims = over(p.name, x, axis, keepdims, kw)
     out = bind(p, x, axes=axes) if axes else x
     return reshape(out, *infer_reduce(p.name, x.shape, axes, True)) if keepdims else out
+
+
+def _summands(x: TensorLike, kw: dict[str, Any]) -> Tensor:
+    """The tensor in the dtype that is asked for; bools are counted in i32."""
+    x, dtype = tensor(x), kw.pop("dtype", None)
+    return cast(x, dtype) if dtype else cast(x, i32) if x.dtype is bool_ else x
 
 
 def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False, **kw: Any) -> Tensor:
@@ -149,58 +202,68 @@ def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False, **kw: Any) -> 
     Args:
         axis: one axis, several, or None. PyTorch's `dim=` is accepted.
         keepdims: leave the summed axes with size 1. PyTorch's `keepdim=` is accepted.
+        dtype: convert the elements first.
     """
-    x = tensor(x)
-    return _reduce(sum_p, cast(x, i32) if x.dtype is bool_ else x, axis, keepdims, kw)
+    return reduction(sum_p, _summands(x, kw), axis, keepdims, kw)
+
+
+def prod(x: TensorLike, axis: Axis = None, keepdims: bool = False, **kw: Any) -> Tensor:
+    """The product over axes (all by default); of integers it stays i32, and wraps beyond. Of nothing it is 1.
+
+    Its gradient is right where elements are 0.
+
+    Args:
+        axis, keepdims, dtype: as `sum`.
+
+    >>> import numpy as np
+    >>> import tensorgrad as tg
+    >>> x = np.array([[0.0, 2.0], [3.0, 4.0]], np.float32)
+    >>> tg.sync(tg.jit(lambda x: tg.prod(x, 1), device="numpy")(x)).tolist()
+    [0.0, 12.0]
+    """
+    return reduction(prod_p, _summands(x, kw), axis, keepdims, kw)
 
 
 def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False, **kw: Any) -> Tensor:
-    """The mean over axes, in floating point; of no elements it is NaN."""
-    x = tensor(x)
-    axis = either("axis", axis, "dim", {k: kw.pop(k) for k in ("dim",) if k in kw})
-    axes = check_axes("mean", axis, x.ndim)
+    """The mean over axes, in floating point; of no elements it is NaN.
+
+    Args:
+        axis, keepdims, dtype: as `sum`.
+    """
+    x = _summands(x, kw)
+    x = x if x.dtype.is_float else cast(x, f32)
+    axes, keepdims = over("mean", x, axis, keepdims, kw)
     count = shape_size([x.shape[a] for a in axes])
-    total = sum(x if x.dtype.is_float else cast(x, f32), axes, keepdims, **kw)
+    total = sum(x, axes, keepdims)
     return total * (1 / count) if count else total / 0.0
 
 
-def max(x: TensorLike, axis: Axis = None, keepdims: bool = False, **kw: Any) -> Tensor:
-    """The largest element over axes; NaN if there is one. Ties share the gradient."""
+def max(x: TensorLike, axis: Axis | Tensor = None, keepdims: bool = False, **kw: Any) -> Tensor:
+    """The largest element over axes; NaN if there is one. Ties share the gradient.
+
+    As NumPy's it gives the values alone; their positions are `argmax`'s. Of two tensors it is `maximum`, as PyTorch's.
+    """
     return _extreme(max_p, x, axis, keepdims, kw)
 
 
-def min(x: TensorLike, axis: Axis = None, keepdims: bool = False, **kw: Any) -> Tensor:
-    """The smallest element over axes; NaN if there is one. Ties share the gradient."""
+def min(x: TensorLike, axis: Axis | Tensor = None, keepdims: bool = False, **kw: Any) -> Tensor:
+    """The smallest element over axes, or of two tensors; see `max`."""
     return _extreme(min_p, x, axis, keepdims, kw)
 
 
 amax, amin = max, min
 
 
-def _extreme(p: Primitive, x: TensorLike, axis: Axis, keepdims: bool, kw: dict[str, Any]) -> Tensor:
+def _extreme(p: Primitive, x: TensorLike, axis: Axis | Tensor, keepdims: bool, kw: dict[str, Any]) -> Tensor:
+    if isinstance(axis, Tensor):
+        return (ew.maximum if p is max_p else ew.minimum)(x, axis)
     x = tensor(x)
-    axes = check_axes(p.name, kw.get("dim", axis), x.ndim)
+    axes, keepdims = over(p.name, x, axis, keepdims, kw)
     if shape_size([x.shape[a] for a in axes]) == 0:
         fail(f"{p.name}: there is no {p.name} of no elements (axes {axes} of {x.type})")
     if x.dtype is bool_:
-        return cast(_reduce(p, cast(x, i32), axis, keepdims, kw), bool_)
-    return _reduce(p, x, axis, keepdims, kw)
-
-
-def var(x: TensorLike, axis: Axis = None, correction: int = 1, keepdims: bool = False, **kw: Any) -> Tensor:
-    """The variance over axes, PyTorch's: divided by the count less `correction`."""
-    x = tensor(x)
-    axis = either("axis", axis, "dim", {k: kw.pop(k) for k in ("dim",) if k in kw})
-    axes = check_axes("var", axis, x.ndim)
-    count = shape_size([x.shape[a] for a in axes])
-    centered = x - mean(x, axes, True)
-    total = sum(ew.square(centered), axes, keepdims, **kw)
-    return total * (1 / (count - correction)) if count > correction else total / 0.0
-
-
-def std(x: TensorLike, axis: Axis = None, correction: int = 1, keepdims: bool = False, **kw: Any) -> Tensor:
-    """The square root of `var`."""
-    return ew.sqrt(var(x, axis, correction, keepdims, **kw))
+        return cast(reduction(p, cast(x, i32), axes, keepdims, {}), bool_)
+    return reduction(p, x, axes, keepdims, {})
 
 
 def _arg(p: Primitive, x: TensorLike, axis: int | None, keepdims: bool, kw: dict[str, Any]) -> Tensor:

@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tensorgrad.callsite import call_site
-from tensorgrad.dtypes import Shape, bool_, i32
-from tensorgrad.errors import DtypeError, ShapeError
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, below, const, guarded
 from tensorgrad.lower.index import Index, Indices, ravel, unravel
@@ -85,6 +82,39 @@ def swapaxes(x: TensorLike, a: int, b: int) -> Tensor:
     return permute(x, *axes)
 
 
+def transpose(x: TensorLike, *axes: int) -> Tensor:
+    """Two axes: PyTorch's swap; none or all of them: NumPy's permutation."""
+    x = tensor(x)
+    if len(axes) == 2:
+        return swapaxes(x, *axes)
+    return permute(x, *(axes or reversed(range(x.ndim))))
+
+
+def movedim(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """Axes moved to other places; the rest keep their order.
+
+    >>> import tensorgrad as tg
+    >>> def moved():
+    ...     return tg.movedim(tg.tensor_input("x", (2, 3, 4)), 0, -1)
+    >>> tg.trace(moved).type(tg.trace(moved).outputs[0])
+    f32[3, 4, 2]
+    """
+    x = tensor(x)
+    pairs = [[a] if isinstance(a, int) else list(a) for a in (source, destination)]
+    if len(pairs[0]) != len(pairs[1]):
+        fail(f"movedim: {source} and {destination} name different numbers of axes")
+    for axes in pairs:
+        check_axes("movedim", axes, x.ndim)
+    old, new = ([a % x.ndim for a in axes] for axes in pairs)
+    rest = iter(a for a in range(x.ndim) if a not in old)
+    to = dict(zip(new, old, strict=True))
+    return permute(x, *(to[a] if a in to else next(rest) for a in range(x.ndim)))
+
+
+moveaxis = movedim
+permute_dims = permute
+
+
 def flatten(x: TensorLike, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """The axes from `start_dim` to `end_dim` made one."""
     x = tensor(x)
@@ -148,7 +178,7 @@ def _slice_grad(g: Tensor, out: Tensor, x: Tensor, bounds: Sequence[tuple[int, i
         span = (size - 1) * stride + 1 if size else 0
         low = low if size else 0
         config.append((low, n - low - span, stride - 1))
-    return (_pad(flip(g, flipped) if flipped else g, tuple(config), 0),)
+    return (pad_ends(flip(g, flipped) if flipped else g, tuple(config), 0),)
 
 
 slice_p = primitive(
@@ -190,7 +220,7 @@ def _pad_eval(xp: Any, x: Any, config: PadConfig, value: float) -> Any:
 
 def _pad_grad(g: Tensor, out: Tensor, x: Tensor, config: PadConfig, value: float) -> tuple[Tensor]:
     # ends that were cut get zeros back, ends that were added are cut; then every (inner+1)-th element
-    back = _pad(g, tuple((max(-low, 0), max(-high, 0), 0) for low, high, _ in config), 0)
+    back = pad_ends(g, tuple((max(-low, 0), max(-high, 0), 0) for low, high, _ in config), 0)
     bounds = tuple((max(low, 0), n, inner + 1) for n, (low, _, inner) in zip(x.shape, config, strict=True))
     return (bind(slice_p, back, bounds=bounds),)
 
@@ -217,35 +247,19 @@ pad_p = primitive(
 )
 
 
-def _pad(x: Tensor, config: PadConfig, value: float) -> Tensor:
+def pad_ends(x: Tensor, config: PadConfig, value: float) -> Tensor:
     return x if all(c == (0, 0, 0) for c in config) else bind(pad_p, x, config=config, value=value)
-
-
-def pad(x: TensorLike, pad_width: Any, value: float = 0) -> Tensor:
-    """Elements added around a tensor.
-
-    Args:
-        pad_width: a number, one `(before, after)` for all axes, or one pair an axis, as in NumPy.
-        value: what the new elements are.
-    """
-    x = tensor(x)
-    try:
-        widths = np.broadcast_to(np.asarray(pad_width, dtype=np.int64), (x.ndim, 2))
-    except ValueError:
-        fail(f"pad: pad_width {pad_width} is not a number, a pair, or a pair for each of {x.ndim} axes")
-    if (widths < 0).any():
-        fail(f"pad: pad_width {pad_width} is negative; slice to remove elements")
-    return _pad(x, tuple((int(low), int(high), 0) for low, high in widths), value)
 
 
 def flip(x: TensorLike, axis: Axis = None, **kw: Any) -> Tensor:
     """The order of elements reversed along axes (all by default)."""
     x = tensor(x)
     axes = check_axes("flip", either("axis", axis, "dims" if "dims" in kw else "dim", kw), x.ndim)
-    return _slice(x, tuple((n - 1, n, -1) if i in axes and n else (0, n, 1) for i, n in enumerate(x.shape)))
+    return cut(x, tuple((n - 1, n, -1) if i in axes and n else (0, n, 1) for i, n in enumerate(x.shape)))
 
 
-def _slice(x: Tensor, bounds: tuple[tuple[int, int, int], ...]) -> Tensor:
+def cut(x: Tensor, bounds: tuple[tuple[int, int, int], ...]) -> Tensor:
+    """Of each axis `(start, size, step)`."""
     whole = all(b == (0, n, 1) for b, n in zip(bounds, x.shape, strict=True))
     return x if whole else bind(slice_p, x, bounds=bounds)
 
@@ -259,78 +273,4 @@ def narrow(x: TensorLike, axis: int, start: int, length: int) -> Tensor:
     bounds = [(0, n, 1) for n in x.shape]
     bounds[axis] = (start, length, 1)
     infer_slice("narrow", x.shape, bounds)
-    return _slice(x, tuple(bounds))
-
-
-def getitem(x: Tensor, key: Any) -> Tensor:
-    """`x[key]`: integers, slices with any step, `...`, None, and one integer tensor or array.
-
-    The axes of an array index stand where it stood, whatever stands beside it, as in PyTorch.
-
-    Raises:
-        ShapeError: an integer out of range, or more indices than axes.
-        DtypeError: a boolean mask, whose result has no static shape (use `tg.where`).
-    """
-    keys = list(key) if isinstance(key, tuple) else [key]
-    plain = [k for k in keys if k is not None and k is not Ellipsis]
-    if len(plain) > x.ndim:
-        fail(f"getitem: {len(plain)} indices for {show_shape(x.shape)}")
-    if sum(k is Ellipsis for k in keys) > 1:
-        fail("getitem: only one ... may stand in an index")
-    gap = [slice(None)] * (x.ndim - len(plain))
-    at = next((i for i, k in enumerate(keys) if k is Ellipsis), len(keys))
-    keys[at : at + 1] = gap
-    bounds: list[tuple[int, int, int]] = []
-    shape: list[int] = []
-    arrays: list[tuple[int, Any]] = []
-    for k in keys:
-        if k is None:
-            shape.append(1)
-            continue
-        axis = len(bounds)
-        n = x.shape[axis]
-        if isinstance(k, slice):
-            start, stop, step = k.indices(n)
-            size = len(range(start, stop, step))
-            bounds.append((start if size else 0, size, step))
-            shape.append(size)
-        elif _is_array(k):
-            arrays.append((len(shape), k))
-            bounds.append((0, n, 1))
-            shape.append(n)
-        else:
-            bounds.append((_whole(k, n, axis, x.shape), 1, 1))
-    out = reshape(_slice(x, tuple(bounds)), *shape)
-    if len(arrays) > 1:
-        fail("getitem: only one index may be a tensor or an array; combine several into one flat index")
-    return _take(out, *arrays[0]) if arrays else out
-
-
-def _is_array(k: Any) -> bool:
-    return isinstance(k, Tensor | list) or (isinstance(k, np.ndarray) and k.ndim > 0)
-
-
-def _whole(k: Any, n: int, axis: int, shape: Shape) -> int:
-    if isinstance(k, bool | np.bool_) or not hasattr(k, "__index__"):
-        raise ShapeError(f"getitem: {k!r} is no index for axis {axis} of {show_shape(shape)}", call_site())
-    at = int(k.__index__())
-    if not -n <= at < n:
-        fail(f"getitem: index {at} is out of range for axis {axis} of {show_shape(shape)}")
-    return at % n
-
-
-def _take(x: Tensor, axis: int, key: Any) -> Tensor:
-    from tensorgrad import ops
-    from tensorgrad.ops.indexing import take
-
-    indices = key if isinstance(key, Tensor) else np.asarray(key)
-    if indices.dtype in (bool_, np.dtype(bool)):
-        raise DtypeError(
-            "a boolean mask selects a number of elements that is not known while tracing; "
-            "use tg.where(mask, x, other), or multiply by the mask",
-            call_site(),
-        )
-    if isinstance(indices, Tensor) and indices.dtype is i32:
-        # as everywhere between brackets, negative positions count from the end
-        indices = ops.where(indices < 0, indices + x.shape[axis], indices)
-    return take(x, indices, axis)
+    return cut(x, tuple(bounds))

@@ -180,5 +180,5 @@ def lifted(nodes: Sequence[Node]) -> Mapping[str, Any]:
     elif first.op == "sum":
         attrs["axes"] = tuple(axis + 1 for axis in attrs["axes"])
     elif first.op == "place":
-        attrs["slot"] = " + ".join(node.attrs["slot"] for node in nodes)
+        attrs["slot"] = " + ".join(filter(None, (node.attrs["slot"] for node in nodes)))
     return attrs

@@ -15,6 +15,7 @@ from tensorgrad import ops
 from tensorgrad.autodiff import append_grad
 from tensorgrad.backend import open_backend
 from tensorgrad.dtypes import f32
+from tensorgrad.ops.indexing import summed_at
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import param_input, state_input, update_state
 from tensorgrad.wgsl import generate, rows
@@ -78,7 +79,7 @@ def row_programs(x: Tensor, t: Tensor, n: Tensor) -> list[Tensor]:
         ops.argmin(n, 1),
         ops.var(x, 1),
         x - ops.max(x, 1, keepdims=True) * ops.mean(x, 0),
-        ops.scatter_add(x, t, 0, 7),
+        summed_at(x, t, 0, 7),
         ops.sum(ops.softmax(x) * ops.log_softmax(x), 1),
     ]
 

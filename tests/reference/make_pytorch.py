@@ -17,7 +17,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from losses import LOSSES
-from operations import ROWS, Row, normal
+from module_cases import CALLED, Called
+from operations import Row, normal
+from rows import ROWS
 from torch import nn
 
 OUT = Path(__file__).with_name("pytorch.json")
@@ -263,6 +265,34 @@ def forward(name: str, text: str, x: np.ndarray) -> dict[str, Any]:
     return {"name": name, "module": text, "x": plain(x), "state": state, "y": plain(y), "grads": grads}
 
 
+def called(name: str, case: Called) -> dict[str, Any]:
+    """The results of a call, and the gradients of parameters and inputs."""
+    module = eval(case.module).train(case.training)
+    with torch.no_grad():
+        for at, p in enumerate(module.parameters()):
+            p.copy_(torch.tensor(normal(*p.shape, seed=40 + at)) * 0.5)
+    state = {n: plain(t) for n, t in module.state_dict().items()}
+    tensors = {n: torch.tensor(a).requires_grad_(a.dtype.kind == "f") for n, a in case.inputs.items()}
+    given = {n: t.long() if t.dtype == torch.int32 else t for n, t in tensors.items()}
+    results = leaves(eval(case.call, {"m": module, "nn": nn, **given}))
+    weights = [torch.cos(torch.arange(y.numel(), dtype=torch.float32)).reshape(y.shape) for y in results]
+    torch.stack([(y * w).sum() for y, w in zip(results, weights, strict=True)]).sum().backward()
+    wanted = {n: t for n, t in [*module.named_parameters(), *tensors.items()] if t.requires_grad}
+    return {
+        "name": name,
+        **case._asdict(),
+        "inputs": {n: plain(a) for n, a in case.inputs.items()},
+        "state": state,
+        "results": [plain(y) for y in results],
+        "grads": {n: plain(torch.zeros_like(t) if t.grad is None else t.grad) for n, t in wanted.items()},
+    }
+
+
+def leaves(nest: Any) -> list[Any]:
+    """The tensors of nested tuples."""
+    return [t for part in nest for t in leaves(part)] if isinstance(nest, tuple) else [nest]
+
+
 STATISTICS = {
     "images": ("nn.BatchNorm2d(3)", (4, 3, 5, 4)),
     "rows": ("nn.BatchNorm1d(4, momentum=0.3, eps=1e-3)", (6, 4)),
@@ -332,6 +362,7 @@ def main() -> None:
         "sequences": [sequence(*row) for row in SEQUENCES],
         "keys": [keys(*row) for row in MODULES.items()],
         "forwards": [forward(name, *row) for name, row in FORWARDS.items()],
+        "called": [called(*row) for row in CALLED.items()],
         "statistics": [statistics(name, *row) for name, row in STATISTICS.items()],
         "tied": tied(),
         "gains": {

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reference.modules import Tied, call, traced
+from reference.modules import Tied, call, called, traced
 from reference.stored import array, arrays, f, pytorch, run
 from tensorgrad import nn, ops
 from tensorgrad.device.numpy import evaluate
@@ -34,6 +34,16 @@ def test_numbers_as_pytorch(case: dict[str, Any]) -> None:
     np.testing.assert_allclose(y, array(case["y"]), 3e-6, 1e-6)
     for (name, _), grad in zip(module.named_parameters(), grads, strict=True):
         np.testing.assert_allclose(grad, array(case["grads"][name]), 3e-5, 3e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("case", pytorch()["called"], ids=lambda case: case["name"])
+def test_calls_as_pytorch(case: dict[str, Any]) -> None:
+    results, grads = called(case)
+    for found, expected in zip(results, case["results"], strict=True):
+        np.testing.assert_allclose(found, array(expected), 3e-6, 1e-6)
+    for name, found in grads.items():
+        # sums over all rows and steps, in another order
+        np.testing.assert_allclose(found, array(case["grads"][name]), 3e-5, 3e-6, err_msg=name)
 
 
 def test_order_of_names_as_pytorch() -> None:
@@ -96,10 +106,18 @@ def test_other_initial_values() -> None:
     np.testing.assert_allclose(rows @ rows.T, 4 * np.eye(3), atol=1e-5)
     columns = nn.init.orthogonal_(np.zeros((5, 3)))
     np.testing.assert_allclose(columns.T @ columns, np.eye(3), atol=1e-5)
+    dirac = nn.init.dirac_(np.ones((6, 2, 3, 4)), groups=2)
+    assert dirac.sum() == 4
+    assert [dirac[row, row % 3, 1, 2] for row in (0, 1, 3, 4)] == [1, 1, 1, 1]
+    sparse = nn.init.sparse_(np.ones((10, 300)), 0.25, std=2.0)
+    assert ((sparse == 0).sum(0) == 3).all()
+    assert sparse[sparse != 0].std() == pytest.approx(2, rel=0.05)
     own = nn.init.normal_(np.zeros(4), generator=np.random.default_rng(5))
     np.testing.assert_array_equal(own, np.random.default_rng(5).normal(size=4))
     with pytest.raises(ShapeError, match=r"two axes or more, got shape \[3\]"):
         nn.init.xavier_uniform_(np.zeros(3))
+    with pytest.raises(ShapeError, match=r"4 equal groups; got shape \[6, 2, 3\]"):
+        nn.init.dirac_(np.zeros((6, 2, 3)), 4)
 
 
 def test_a_seed_repeats_the_initial_values() -> None:

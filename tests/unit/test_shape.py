@@ -201,7 +201,7 @@ def lines_of(*calls: str) -> list[Any]:
         "ops.one_hot(n, 0)",
         "ops.take(x, n, 2)",
         "ops.take(x, [0, 2], 0)",
-        "ops.scatter_add(x, n, 0, 3)",
+        "ops.scatter_add(x, 0, n, x)",
         "ops.embedding(x, np.array([5]))",
         "ops.softmax(x, 2)",
         "ops.layer_norm(x, 4)",

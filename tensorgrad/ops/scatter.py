@@ -1,0 +1,246 @@
+"""Reading and writing element by element along an axis, and at indices: PyTorch's gather, scatter and their kin.
+
+Nothing is written in place: a function gives a new tensor. An index that is out of range, a negative one included
+where PyTorch refuses it, reads NaN (0 for integers), writes nothing and gets no gradient; known indices are checked.
+Where several updates name one element, additions add up, and of assignments the last one holds, on every device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorgrad.callsite import call_site
+from tensorgrad.dtypes import bool_, i32
+from tensorgrad.errors import InputError
+from tensorgrad.ops import elementwise as ew
+from tensorgrad.ops.core import TensorLike, broadcast_to, cast, full, meet, tensor
+from tensorgrad.ops.getitem import flat_index, from_front, refuse_mask
+from tensorgrad.ops.indexing import beside, inside, integers, iota, summed_at, taken_at
+from tensorgrad.ops.padding import pad
+from tensorgrad.ops.reduce import max as max_
+from tensorgrad.ops.views import expand_dims, movedim, narrow, reshape
+from tensorgrad.shape import check_axis, fail, infer_broadcast_to, shape_size, show_shape
+from tensorgrad.tensor import Tensor
+
+# Reading -----------------------------------------------------------------------------------
+
+
+def gather(x: TensorLike, dim: int, index: TensorLike) -> Tensor:
+    """`out[i][j][k] = x[i][index[i][j][k]][k]` for `dim=1`: an element of its own line for each index.
+
+    Args:
+        index: integers, with as many axes as `x`, and along axes other than `dim` no longer than it.
+
+    Returns:
+        The shape of `index`.
+
+    Raises:
+        ShapeError: where the axes do not fit.
+
+    >>> import tensorgrad as tg
+    >>> def of_the_labels():
+    ...     x, labels = tg.tensor_input("x", (8, 10)), tg.tensor_input("labels", (8,), tg.i32)
+    ...     return tg.gather(x, 1, labels[:, None])
+    >>> tg.trace(of_the_labels).type(tg.trace(of_the_labels).outputs[0])
+    f32[8, 1]
+    """
+    x = tensor(x)
+    dim = check_axis("gather", dim, x.ndim)
+    index = _along("gather", x, dim, index)
+    return _gathered(_narrowed(x, index.shape, dim), dim, index)
+
+
+def take_along_axis(x: TensorLike, indices: TensorLike, axis: int | None = -1, **kw: Any) -> Tensor:
+    """NumPy's: as `gather`, but sizes of other axes broadcast, and negative indices count from the end.
+
+    Args:
+        axis: None reads from the elements in row-major order. PyTorch's `dim=` is accepted.
+    """
+    x = tensor(x)
+    axis = kw.pop("dim", axis)
+    if axis is None:
+        x, axis = reshape(x, -1), 0
+    axis = check_axis("take_along_axis", axis, x.ndim)
+    index = from_front(_along("take_along_axis", x, axis, indices), x.shape[axis])
+    lead = [max(n, m) if 0 not in (n, m) else 0 for n, m in zip(x.shape, index.shape, strict=True)]
+    lead[axis] = 1
+    for part in (x, index):
+        ones = [1 if a == axis else n for a, n in enumerate(part.shape)]
+        infer_broadcast_to("take_along_axis", tuple(ones), lead)
+    sizes = [[part.shape[axis] if a == axis else n for a, n in enumerate(lead)] for part in (x, index)]
+    return _gathered(broadcast_to(x, sizes[0]), axis, broadcast_to(index, sizes[1]))
+
+
+def index_select(x: TensorLike, dim: int, index: TensorLike) -> Tensor:
+    """The slices of an axis at indices `[k]`, PyTorch's; see `take`."""
+    x = tensor(x)
+    dim = check_axis("index_select", dim, x.ndim)
+    return taken_at(x, _line("index_select", x, dim, index), dim)
+
+
+# Writing -----------------------------------------------------------------------------------
+
+
+def scatter(x: TensorLike, dim: int, index: TensorLike, src: TensorLike) -> Tensor:
+    """`x` with `out[i][index[i][j][k]][k] = src[i][j][k]` for `dim=1`: the reverse of `gather`.
+
+    Args:
+        index: integers with as many axes as `x` and `src`, and no longer than `src`; along axes other than `dim` no
+            longer than `x`.
+        src: a tensor or a number. Of several that name one element the last holds (PyTorch leaves it open).
+    """
+    x, index, src, dim = _updates("scatter", x, dim, index, src)
+    last = x.ndim - 1
+    x, index, src = (movedim(t, dim, -1) for t in (x, index, src))
+    return movedim(_overwritten(x, index, src, last, last), -1, dim)
+
+
+def scatter_add(x: TensorLike, dim: int, index: TensorLike, src: TensorLike) -> Tensor:
+    """`x` with `out[i][index[i][j][k]][k] += src[i][j][k]` for `dim=1`; arguments as `scatter`."""
+    x, index, src, dim = _updates("scatter_add", x, dim, index, src)
+    last = x.ndim - 1
+    added = summed_at(movedim(src, dim, -1), movedim(index, dim, -1), last, x.shape[dim], last)
+    return x + movedim(added, -1, dim)
+
+
+def index_add(x: TensorLike, dim: int, index: TensorLike, source: TensorLike, alpha: float = 1) -> Tensor:
+    """`x` with `alpha * source` added to the slices of an axis at indices `[k]`; equal ones add up.
+
+    Args:
+        source: as `x`, but of size k along `dim`.
+    """
+    x, index, source, dim = _slices("index_add", x, dim, index, source)
+    source = source if alpha == 1 else source * alpha
+    return x + summed_at(source, index, dim, x.shape[dim])
+
+
+def index_copy(x: TensorLike, dim: int, index: TensorLike, source: TensorLike) -> Tensor:
+    """`x` with the slices of an axis at indices `[k]` replaced by those of `source`; the last of equal ones holds."""
+    x, index, source, dim = _slices("index_copy", x, dim, index, source)
+    return _overwritten(x, index, source, dim, 0)
+
+
+def index_fill(x: TensorLike, dim: int, index: TensorLike, value: float) -> Tensor:
+    """`x` with the slices of an axis at indices `[k]` filled with a number."""
+    x = tensor(x)
+    dim = check_axis("index_fill", dim, x.ndim)
+    index = _line("index_fill", x, dim, index)
+    return _overwritten(x, index, full((), value, x.dtype), dim, 0)
+
+
+def index_put(x: TensorLike, indices: Sequence[TensorLike], values: TensorLike, accumulate: bool = False) -> Tensor:
+    """`x` with `x[indices] = values`, or `+= values` with `accumulate`.
+
+    Args:
+        indices: integer tensors or arrays for the first axes; they broadcast, negative ones count from the end.
+        values: broadcast to `x[indices]`. Of several for one element the last holds, or all are added.
+
+    Raises:
+        DtypeError: a mask that is a tensor: use `tg.where(mask, values, x)`.
+    """
+    _, (x, values) = meet(x, values)
+    known = list[Any]()
+    for k in indices:
+        if isinstance(k, Tensor):
+            known += [k] if k.dtype is not bool_ else [refuse_mask("index_put")]
+        else:
+            array = np.asarray(k)
+            known += array.nonzero() if array.dtype == bool else [array]
+    if not 0 < len(known) <= x.ndim:
+        fail(f"index_put: {len(known)} indices for {show_shape(x.shape)}")
+    keys = [k if isinstance(k, Tensor) else inside("index_put", k, x, axis) for axis, k in enumerate(known)]
+    sizes, rest = x.shape[: len(keys)], x.shape[len(keys) :]
+    flat = tensor(flat_index("index_put", sizes, keys))
+    count = shape_size(flat.shape)
+    updates = reshape(broadcast_to(values, *flat.shape, *rest), count, *rest)
+    merged, flat = reshape(x, shape_size(sizes), *rest), reshape(flat, count)
+    if accumulate:
+        out = merged + summed_at(updates, flat, 0, merged.shape[0])
+    else:
+        out = _overwritten(merged, flat, updates, 0, 0)
+    return reshape(out, *x.shape)
+
+
+# What they share -----------------------------------------------------------------------------
+
+
+def _gathered(x: Tensor, dim: int, index: Tensor) -> Tensor:
+    """Lines of equal number, those of the index in place of those of `x`."""
+    last = x.ndim - 1
+    return movedim(taken_at(movedim(x, dim, -1), movedim(index, dim, -1), last, last), -1, dim)
+
+
+def _overwritten(x: Tensor, index: Tensor, src: Tensor, axis: int, batch: int) -> Tensor:
+    """`x` with `src` at positions `[*lead, k]` of an axis: each element looks for the last update that names it."""
+    count = index.shape[-1]
+    size = x.shape[axis]
+    if not count or not x.size:
+        return x
+    named = ew.equal(expand_dims(cast(index, i32), -1), iota((size,), 0))
+    which = max_(ew.where(named, iota((count, 1), 0), -1), -2)
+    written = beside(ew.greater_equal(which, 0), axis, batch, x.ndim)
+    return ew.where(written, taken_at(src, which, axis, batch) if src.ndim else src, x)
+
+
+def _known(op: str, x: Tensor, dim: int, index: TensorLike) -> Tensor:
+    """Indices as a tensor; those that are known are checked."""
+    return integers(op, index if isinstance(index, Tensor) else inside(op, np.asarray(index), x, dim))
+
+
+def _along(op: str, x: Tensor, dim: int, index: TensorLike) -> Tensor:
+    found = _known(op, x, dim, index)
+    if found.ndim != x.ndim:
+        fail(f"{op}: the index {found.type} must have as many axes as {x.type}")
+    return found
+
+
+def _line(op: str, x: Tensor, dim: int, index: TensorLike) -> Tensor:
+    found = _known(op, x, dim, index)
+    if found.ndim > 1:
+        fail(f"{op}: the index is [k], got {found.type}")
+    return reshape(found, -1 if found.size else 0)
+
+
+def _narrowed(x: Tensor, shape: Sequence[int], dim: int, op: str = "gather") -> Tensor:
+    """The first elements of every axis but `dim`, as many as `shape` has."""
+    for axis, n in enumerate(shape):
+        if axis != dim:
+            if n > x.shape[axis]:
+                fail(f"{op}: the index {show_shape(shape)} is longer than {x.type} along axis {axis}")
+            x = narrow(x, axis, 0, n)
+    return x
+
+
+def _updates(
+    op: str, x: TensorLike, dim: int, index: TensorLike, src: TensorLike
+) -> tuple[Tensor, Tensor, Tensor, int]:
+    """Operands of one size along all axes but `dim`, and index and updates of one shape; a number stays one."""
+    _, (x, src) = meet(x, src)
+    if x.dtype is bool_ and op == "scatter_add":
+        raise InputError("scatter_add: bools are not added; convert with .astype(tg.i32)", call_site())
+    dim = check_axis(op, dim, x.ndim)
+    index = _along(op, x, dim, index)
+    _narrowed(x, index.shape, dim, op)
+    if src.ndim not in (0, x.ndim):
+        fail(f"{op}: the updates {src.type} must have as many axes as {x.type}")
+    src = broadcast_to(src, index.shape) if not src.ndim else src
+    src = narrow(_narrowed(src, index.shape, dim, op), dim, 0, min(src.shape[dim], index.shape[dim]))
+    if src.shape != index.shape:
+        fail(f"{op}: the index {index.type} is longer than the updates along axis {dim}")
+    short = [(0, 0) if a == dim else (0, n - m) for a, (n, m) in enumerate(zip(x.shape, index.shape, strict=True))]
+    return x, pad(cast(index, i32), short, -1), pad(src, short), dim
+
+
+def _slices(
+    op: str, x: TensorLike, dim: int, index: TensorLike, source: TensorLike
+) -> tuple[Tensor, Tensor, Tensor, int]:
+    _, (x, source) = meet(x, source)
+    dim = check_axis(op, dim, x.ndim)
+    index = _line(op, x, dim, index)
+    wanted = tuple(index.size if a == dim else n for a, n in enumerate(x.shape))
+    if source.shape != wanted:
+        fail(f"{op}: the source {source.type} must be {show_shape(wanted)}, for {x.type} and the index {index.type}")
+    return x, index, source, dim
