@@ -2,12 +2,13 @@
 #
 # Variables: PYTHON=python3.12 (the interpreter of .venv), PORT=8000 (make serve),
 #            PYODIDE=cdn (make site: take Pyodide from its CDN in place of hosting it),
-#            ARGS="-k name" (make unit, make browser: passed to pytest).
+#            ARGS="-k name" (make unit, make browser: passed to pytest), WORKERS=2 (make test: processes).
 
 PYTHON  ?= python3
 PORT    ?= 8000
 PYODIDE ?= self
 ARGS    ?=
+WORKERS ?= 2
 
 PY      := .venv/bin/python
 PACKAGE := $(shell find tensorgrad -type f -not -path '*/__pycache__/*' 2>/dev/null)
@@ -31,11 +32,12 @@ demo: build/.site ## train a digit classifier in headless Chromium, picture in o
 serve: build/.site ## serve the site with the Python REPL on http://127.0.0.1:$(PORT)
 	@$(PY) tools/serve.py
 
-# One test times a compilation and comes first, alone; a browser's GPU process keeps one core busy, the rest takes the other.
+# One test times a compilation and comes first, alone. The files of the others go to several processes, each with a
+# browser of its own: while shaders compile in one, Python runs in another. What takes longest comes first.
 test: build/.site ## run everything: lint, doctests, unit tests, tests in the browser
 	$(PY) -m pytest -q $(TIMED)
-	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),-O) ARGS="--ignore=$(TIMED) $(ARGS)" \
-	  browser lint doctest unit
+	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),-O) lint doctest
+	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore=$(TIMED) tests/browser tests/unit $(ARGS)
 
 lint: build/.python ## ruff and pyright
 	$(PY) -m ruff check .
