@@ -81,6 +81,10 @@ CASES = [
     *(Case(n, lambda a, n=n: getattr(ops, n)(a, 1), (DISTINCT,)) for n in ("max", "min")),
     *(Case(n, lambda a, n=n: getattr(ops, n)(a), (DISTINCT,)) for n in ("max", "min")),
     *(Case("prod", lambda a, axis=axis: ops.prod(a, axis), (normal(2, 3, 4),)) for axis in ((0, 2), 1, None)),
+    *(Case(n, lambda a, n=n: getattr(ops, n)(a, 1), (X,)) for n in ("cumsum", "cumprod")),
+    *(Case(n, lambda a, n=n: getattr(ops, n)(a, 1)[0], (DISTINCT,)) for n in ("cummax", "cummin")),
+    Case("linear_scan", ops.linear_scan, (X, Y)),
+    Case("unsort", lambda a: ops.sort(a, 1)[0] * ops.sort(a, 0)[0], (DISTINCT,)),
     Case("gather", lambda a: ops.take(a, INDEX, 0), (X,)),
     Case("gather", lambda a: ops.take(a, INDEX, 1), (X,)),
     Case("scatter_add", lambda a: summed_at(a, ops.tensor(INDEX), 1, 3), (normal(2, 2, 2, 3),)),
@@ -128,6 +132,8 @@ WITHOUT_DIFFERENCES = {
     "cast": "narrows what finite differences need; see test_casts_pass_gradients_between_floats",
     "argmax": "gives integers",
     "argmin": "gives integers",
+    "sort": "gives integers",
+    "searchsorted": "gives integers",
     "random_bits": "takes integers",
 }
 
