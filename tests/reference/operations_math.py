@@ -77,6 +77,14 @@ LOGIC = [
         for a, b in ((f(0, 0, 2, NAN, -0.0), f(0, 1, 0, 0, -3)), (i(0, 0, 2, 3), i(0, 4, 0, 3)))
     ),
     *(Row(f"logical_not {x.dtype}", "logical_not(x) * 1", {"x": x}, grad=False) for x in (EDGES, WHOLE, B)),
+    *(
+        Row(n, f"{n}(a, b)", {"a": WHOLE, "b": i(3, 5, 0, -2, 7, 1)}, grad=False)
+        for n in ("bitwise_and", "bitwise_or", "bitwise_xor")
+    ),
+    *(
+        Row(n, f"{n}(a, b)", {"a": WHOLE, "b": i(0, 1, 2, 3, 4, 31)}, f"bitwise_{n}(a, b)", grad=False)
+        for n in ("left_shift", "right_shift")
+    ),
     Row("bitwise_not", "bitwise_not(x)", {"x": WHOLE}, grad=False),
     Row("bitwise_not bools", "bitwise_not(x) * 1", {"x": B}, grad=False),
     Row("isclose", "isclose(a, b) * 1", grid(1, 1.000001, 1.1, 0, 1e-9, INF, -INF, NAN), grad=False),
