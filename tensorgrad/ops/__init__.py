@@ -195,6 +195,10 @@ from tensorgrad.ops.elementwise import (
 from tensorgrad.ops.getitem import (
     getitem,
 )
+from tensorgrad.ops.grid import (
+    affine_grid,
+    grid_sample,
+)
 from tensorgrad.ops.heads import (
     merge_heads,
     rope,
@@ -433,6 +437,7 @@ __all__ = [
     "addcmul",
     "addmm",
     "addmv",
+    "affine_grid",
     "all",
     "allclose",
     "amax",
@@ -549,6 +554,7 @@ __all__ = [
     "glu",
     "greater",
     "greater_equal",
+    "grid_sample",
     "group_norm",
     "gt",
     "gumbel_softmax",

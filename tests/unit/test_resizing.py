@@ -61,6 +61,9 @@ def compiled(fn: Any, *shapes: tuple[int, ...]) -> Lowered:
         (lambda x: ops.interpolate(x[0, 0], 4), ShapeError, r"expected \[N, C, ...\]"),
         (lambda x: ops.pixel_shuffle(x, 3), ShapeError, r"not a multiple of 3 \* 3"),
         (lambda x: ops.pixel_unshuffle(x, 3), ShapeError, "not multiples of 3"),
+        (lambda x: ops.grid_sample(x, x), ShapeError, r"a grid \[N, H', W', 2\], got"),
+        (lambda x: ops.grid_sample(x, x[..., :2], "bicubic"), ShapeError, "got 'bicubic' and 'zeros'"),
+        (lambda x: ops.affine_grid(x, (2, 4, 3, 3)), ShapeError, r"expected theta \[N, 2, 3\]"),
         (lambda x: ops.channel_shuffle(x, 3), ShapeError, "3 groups do not divide"),
     ],
 )
