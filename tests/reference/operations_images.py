@@ -15,18 +15,12 @@ TRANSPOSED = [
             f"conv_transpose2d(x, {how})"
             for how in (
                 "w, b",
-                "w, padding=1",
                 "w, b, stride=2, padding=(1, 0), output_padding=1",
-                "w, stride=(3, 1), dilation=(2, 1), output_padding=(2, 0)",
                 "w, stride=1, dilation=2, padding=(2, 1), output_padding=1",
-                "v, groups=4",
                 "v, stride=2, padding=1, groups=4",
                 "s, stride=2, groups=2",
-                "s[..., :1, :], groups=2, padding=(0, 1)",
             )
         ),
-        "conv_transpose2d(x[0], w, stride=2)",
-        "conv_transpose2d(x[:0], w, stride=2)",
     ),
     many(
         "convolutions of lines and volumes",
@@ -38,10 +32,7 @@ TRANSPOSED = [
             "c": normal(4, 1, 3),
         },
         "conv_transpose1d(x, w, None, 2, 1, 1)",
-        "conv_transpose1d(x, c, padding=1, groups=4)",
         "conv1d(x, c, dilation=2, groups=4, padding='same')",
-        "conv1d(x, w.transpose(0, 1)[:, :2].contiguous()[:2], dilation=2, groups=2, padding='valid')",
-        "conv3d(s, v, None, 1, (1, 0, 1))",
         "conv3d(s, v, stride=2, padding=1)",
         "conv_transpose3d(s[:, :, :2], v.transpose(0, 1).contiguous()[:, :1], stride=(1, 2, 1))",
     ),
