@@ -304,8 +304,11 @@ from tensorgrad.ops.products import (
     vdot,
 )
 from tensorgrad.ops.random import (
+    alpha_dropout,
     bernoulli,
     dropout,
+    dropout1d,
+    dropout2d,
     normal,
     rand,
     rand_like,
@@ -315,6 +318,13 @@ from tensorgrad.ops.random import (
     random_bits,
     step_scalar,
     uniform,
+)
+from tensorgrad.ops.ranking import (
+    bucketize,
+    kthvalue,
+    median,
+    quantile,
+    searchsorted,
 )
 from tensorgrad.ops.reduce import (
     amax,
@@ -356,11 +366,6 @@ from tensorgrad.ops.scatter import (
 )
 from tensorgrad.ops.sorting import (
     argsort,
-    bucketize,
-    kthvalue,
-    median,
-    quantile,
-    searchsorted,
     sort,
     topk,
 )
@@ -440,6 +445,7 @@ __all__ = [
     "affine_grid",
     "all",
     "allclose",
+    "alpha_dropout",
     "amax",
     "amin",
     "aminmax",
@@ -517,6 +523,8 @@ __all__ = [
     "divide",
     "dot",
     "dropout",
+    "dropout1d",
+    "dropout2d",
     "dstack",
     "e",
     "einsum",

@@ -213,7 +213,7 @@ CONTRACTIONS = [
     many(
         "distances",
         {"a": A, "b": np.concatenate([B[:, :2], A[:, :1]], 1)},
-        *(f"cdist(a, b{p})" for p in ("", ", 1.0", ", 1e999")),  # which is inf
+        *(f"cdist(a, b{p})" for p in ("", ", 1.0", ", 3.0", ", inf")),
         "cdist(a[0], b)",
     ),
 ]
