@@ -1,4 +1,4 @@
-"""Tensor's methods that index and arrange elements: each calls the function of its name in `ops`."""
+"""Tensor's methods that index and arrange elements, and products: each calls the function of its name in `ops`."""
 
 from __future__ import annotations
 
@@ -106,6 +106,24 @@ class Arranging:
     def repeat(self, *sizes: Any) -> Tensor:
         """PyTorch's: the whole tensor repeated along each axis (NumPy's `repeat` is `repeat_interleave`)."""
         return ops.tile(self, *sizes)
+
+    def mm(self, other: Any) -> Tensor:
+        return ops.mm(self, other)
+
+    def bmm(self, other: Any) -> Tensor:
+        return ops.bmm(self, other)
+
+    def mv(self, other: Any) -> Tensor:
+        return ops.mv(self, other)
+
+    def dot(self, other: Any) -> Tensor:
+        return ops.dot(self, other)
+
+    def outer(self, other: Any) -> Tensor:
+        return ops.outer(self, other)
+
+    def inner(self, other: Any) -> Tensor:
+        return ops.inner(self, other)
 
     def expand_as(self, other: Tensor) -> Tensor:
         return ops.broadcast_to(self, other.shape)

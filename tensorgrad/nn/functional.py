@@ -5,6 +5,7 @@ from tensorgrad.ops import (
     adaptive_avg_pool2d,
     adaptive_max_pool1d,
     adaptive_max_pool2d,
+    affine_grid,
     alpha_dropout,
     avg_pool1d,
     avg_pool2d,
@@ -27,10 +28,10 @@ from tensorgrad.ops import (
     dropout1d,
     dropout2d,
     elu,
-    embedding,
     fold,
     gelu,
     glu,
+    grid_sample,
     group_norm,
     gumbel_softmax,
     hardshrink,
@@ -81,15 +82,19 @@ from tensorgrad.ops import (
     upsample_bilinear,
     upsample_nearest,
 )
+from tensorgrad.ops import embedding as _rows
+from tensorgrad.ops.core import TensorLike
 from tensorgrad.ops.padding import (
     pad_from_last as pad,
 )
+from tensorgrad.tensor import Tensor
 
 __all__ = [
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
+    "affine_grid",
     "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
@@ -116,6 +121,7 @@ __all__ = [
     "fold",
     "gelu",
     "glu",
+    "grid_sample",
     "group_norm",
     "gumbel_softmax",
     "hardshrink",
@@ -167,3 +173,8 @@ __all__ = [
     "upsample_bilinear",
     "upsample_nearest",
 ]
+
+
+def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = None) -> Tensor:
+    """`tg.embedding` with PyTorch's order: indices, then the table."""
+    return _rows(weight, input, padding_idx)

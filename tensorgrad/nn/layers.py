@@ -148,11 +148,7 @@ class Embedding(Module):
             self.weight.data[self.padding_idx] = 0
 
     def forward(self, indices: TensorLike) -> Tensor:
-        indices = ops.tensor(indices)
-        rows = ops.embedding(self.weight, indices)
-        if self.padding_idx is None:
-            return rows
-        return ops.where(ops.expand_dims(indices == self.padding_idx, -1), ops.stop_gradient(rows), rows)
+        return ops.embedding(self.weight, ops.tensor(indices), self.padding_idx)
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"

@@ -195,6 +195,10 @@ from tensorgrad.ops.elementwise import (
 from tensorgrad.ops.getitem import (
     getitem,
 )
+from tensorgrad.ops.grid import (
+    affine_grid,
+    grid_sample,
+)
 from tensorgrad.ops.heads import (
     merge_heads,
     rope,
@@ -438,6 +442,7 @@ __all__ = [
     "addcmul",
     "addmm",
     "addmv",
+    "affine_grid",
     "all",
     "allclose",
     "alpha_dropout",
@@ -557,6 +562,7 @@ __all__ = [
     "glu",
     "greater",
     "greater_equal",
+    "grid_sample",
     "group_norm",
     "gt",
     "gumbel_softmax",

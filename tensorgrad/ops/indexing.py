@@ -239,9 +239,21 @@ def inside(name: str, indices: np.ndarray, x: Tensor, axis: int) -> np.ndarray:
     return np.where(indices < 0, indices + n, indices)
 
 
-def embedding(weight: TensorLike, indices: TensorLike) -> Tensor:
-    """Rows of a table `[rows, features]` at integer indices: `[*indices.shape, features]`."""
-    return take(weight, indices, 0)
+def embedding(weight: TensorLike, indices: TensorLike, padding_idx: int | None = None) -> Tensor:
+    """Rows of a table `[rows, features]` at integer indices: `[*indices.shape, features]`.
+
+    Args:
+        padding_idx: a row that receives no gradient; negative numbers count from the last.
+
+    `nn.functional.embedding` takes the indices first, as PyTorch's.
+    """
+    rows = take(weight, indices, 0)
+    if padding_idx is None:
+        return rows
+    count = tensor(weight).shape[0]
+    if not -count <= padding_idx < count:
+        fail(f"embedding: padding_idx {padding_idx} is outside the {count} rows")
+    return ew.where(expand_dims(ew.equal(tensor(indices), padding_idx % count), -1), ew.stop_gradient(rows), rows)
 
 
 def one_hot(indices: TensorLike, num_classes: int, dtype: DType = f32) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from programs import lowered, on_interpret, on_numpy, program
 from tensorgrad import ops
+from tensorgrad.arranging import Arranging
 from tensorgrad.autodiff import append_grad
 from tensorgrad.dtypes import i32
 from tensorgrad.errors import DtypeError, InputError, ShapeError
@@ -150,6 +152,26 @@ def test_numpys_modes_of_padding() -> None:
         np.testing.assert_array_equal(found, np.pad(x, ((2, 1), (0, 3)), mode=mode))
 
 
+def test_functional_embedding_has_pytorchs_order_and_a_row_without_gradient() -> None:
+    def fn(w: Tensor, i: Tensor) -> list[Tensor]:
+        y = F.embedding(i, w, padding_idx=-1)
+        return [y, *append_grad(ops.sum(y), [w])]
+
+    y, grad = everywhere(fn, X[0], np.array([[3, 0], [0, 2]], np.int32))
+    np.testing.assert_array_equal(y, X[0][[[3, 0], [0, 2]]])
+    assert grad[:, 0].tolist() == [2, 0, 1, 0]
+
+
+def test_methods_are_the_functions_of_their_names() -> None:
+    """With the same arguments in the same order."""
+    for name, method in vars(Arranging).items():
+        if name.startswith("_") or name in ("repeat", "expand_as", "reshape_as", "view_as", "trace", "contiguous"):
+            continue
+        own, other = (list(inspect.signature(f).parameters.values()) for f in (method, getattr(ops, name)))
+        assert [p.default for p in own[1:]] == [p.default for p in other[1:]], name
+        assert [p.kind for p in own] == [p.kind for p in other], name
+
+
 # Messages ----------------------------------------------------------------------------------------
 
 
@@ -189,6 +211,7 @@ def test_numpys_modes_of_padding() -> None:
         (lambda x, i: ops.chunk(x, 0), ShapeError, "number of parts must be positive"),
         (lambda x, i: ops.pad(x, 1, mode="mirror"), ShapeError, "mode is one of 'constant', 'reflect', 'edge', 'wrap'"),
         (lambda x, i: ops.pad(x, 3, mode="reflect"), ShapeError, "reflect padding of 3 and 3 along axis 0.*at most 2"),
+        (lambda x, i: F.embedding(i, x, 3), ShapeError, "padding_idx 3 is outside the 3 rows"),
         (lambda x, i: F.pad(x, (1, 0, 0)), ShapeError, "two numbers for each padded axis"),
         (lambda x, i: F.pad(x, (1, 0), "reflect", 1.0), ShapeError, "mode 'reflect' takes no value"),
     ],

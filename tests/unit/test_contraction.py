@@ -128,6 +128,8 @@ def test_products_by_name_are_numpys() -> None:
             ops.mv(c, v),
             ops.mm(a[0], c),
             ops.bmm(a, b.mT),
+            ops.addmm(ops.log(-v - 1.0), a[0], c, beta=0, alpha=2),
+            ops.addmv(v, c, v, alpha=-1),
         ]
 
     wanted = [
@@ -140,6 +142,8 @@ def test_products_by_name_are_numpys() -> None:
         c @ v,
         a[0] @ c,
         a @ b.transpose(0, 2, 1),
+        2 * a[0] @ c,
+        v - c @ v,
     ]
     p = program(fn, [a, b, c, v])
     for results in (on_numpy(p), on_interpret(p, lowered(p))):

@@ -61,6 +61,9 @@ def compiled(fn: Any, *shapes: tuple[int, ...]) -> Lowered:
         (lambda x: ops.interpolate(x[0, 0], 4), ShapeError, r"expected \[N, C, ...\]"),
         (lambda x: ops.pixel_shuffle(x, 3), ShapeError, r"not a multiple of 3 \* 3"),
         (lambda x: ops.pixel_unshuffle(x, 3), ShapeError, "not multiples of 3"),
+        (lambda x: ops.grid_sample(x, x), ShapeError, r"a grid \[N, H', W', 2\], got"),
+        (lambda x: ops.grid_sample(x, x[..., :2], "bicubic"), ShapeError, "got 'bicubic' and 'zeros'"),
+        (lambda x: ops.affine_grid(x, (2, 4, 3, 3)), ShapeError, r"expected theta \[N, 2, 3\]"),
         (lambda x: ops.channel_shuffle(x, 3), ShapeError, "3 groups do not divide"),
     ],
 )
@@ -68,6 +71,52 @@ def test_wrong_calls_say_what_is_wrong(fn: Any, error: type[Exception], text: st
     with pytest.raises(error, match=text) as caught:
         trace(lambda: fn(tensor_input("x", IMAGES)))
     assert "test_resizing.py" in str(caught.value)
+
+
+def spread(
+    x: np.ndarray, w: np.ndarray, stride: int, dilation: int, padding: int, extra: int, groups: int
+) -> np.ndarray:
+    """A transposed convolution by its definition: every element adds a multiple of the kernel."""
+    per, rank = x.shape[1] // groups, x.ndim - 2
+    full = [(n - 1) * stride + dilation * (k - 1) + 1 + extra for n, k in zip(x.shape[2:], w.shape[2:], strict=True)]
+    out = np.zeros((x.shape[0], w.shape[1] * groups, *full), np.float64)
+    for g in range(groups):
+        outputs = slice(g * w.shape[1], (g + 1) * w.shape[1])
+        mine = x[:, g * per : (g + 1) * per], w[g * per : (g + 1) * per]
+        for at in np.ndindex(x.shape[2:]):
+            for place in np.ndindex(w.shape[2:]):
+                to = tuple(i * stride + p * dilation for i, p in zip(at, place, strict=True))
+                out[(slice(None), outputs, *to)] += mine[0][(..., *at)] @ mine[1][(..., *place)]
+    return out[(..., *[slice(padding, n - padding) for n in full[:rank]])]
+
+
+@pytest.mark.parametrize(
+    ("image", "weight", "options"),
+    [
+        ((2, 4, 5, 3), (4, 3, 3, 2), {}),
+        ((2, 4, 5, 3), (4, 3, 3, 2), {"stride": 3, "dilation": 2, "output_padding": 2}),
+        ((2, 4, 5, 3), (4, 3, 3, 2), {"dilation": 2, "padding": 1, "output_padding": 1}),
+        ((2, 4, 5, 3), (4, 1, 2, 3), {"groups": 4, "padding": 1}),
+        ((2, 4, 5, 3), (4, 2, 2, 3), {"groups": 2, "stride": 2}),
+        ((2, 4, 5, 3), (4, 6, 2, 1), {"groups": 2, "stride": 2}),
+        ((2, 12, 5, 3), (12, 2, 2, 2), {"groups": 2, "padding": 1}),
+        ((2, 4, 6), (4, 3, 3), {"stride": 2, "padding": 1}),
+        ((2, 4, 6), (4, 1, 3), {"groups": 4}),
+        ((1, 2, 2, 3, 2), (2, 3, 2, 2, 1), {"stride": 2}),
+        ((0, 4, 5, 3), (4, 3, 3, 2), {"stride": 2}),
+    ],
+)
+def test_transposed_convolutions_by_their_definition(image: Any, weight: Any, options: dict[str, int]) -> None:
+    rng = np.random.default_rng(len(options))
+    x, w = (rng.normal(size=shape).astype(np.float32) for shape in (image, weight))
+    given = {"stride": 1, "dilation": 1, "padding": 0, "output_padding": 0, "groups": 1, **options}
+    wanted = spread(x, w, *given.values())
+    op = getattr(ops, f"conv_transpose{len(image) - 2}d")
+    p = program(lambda x, w: [op(x, w, **options), *([op(x[0], w, **options)] if image[0] else [])], [x, w])
+    for batch, *one in (on_numpy(p), on_interpret(p, lowered(p))):
+        np.testing.assert_allclose(batch, wanted, rtol=1e-5, atol=1e-5)
+        for single in one:
+            np.testing.assert_allclose(single, wanted[0], rtol=1e-5, atol=1e-5)
 
 
 def test_an_infinite_neighbour_that_has_no_weight_does_not_show() -> None:
