@@ -13,13 +13,15 @@ import tensorgrad as tg
 from native import backend, native
 from on_device import verify_lines
 from programs import lowered, on_interpret, on_numpy, program
-from table import f32s
+from table import Case, f32s, weighted
+from table_rows import TABLE
 from tensorgrad import nn, optim
 from tensorgrad.autodiff import append_grad
 from tensorgrad.cache.text import decode, encode
 from tensorgrad.compiled import Compiled
 from tensorgrad.device.base import Limits
 from tensorgrad.lower.kernel import Kernel
+from tensorgrad.ops import indexing
 from tensorgrad.program import Recipe
 from tensorgrad.wgsl import lines
 from tensorgrad.wgsl.generate import generate
@@ -310,6 +312,47 @@ def test_the_gradient_of_a_long_running_maximum_goes_to_the_last_of_equals() -> 
     np.testing.assert_array_equal(values, np.maximum.accumulate(x))
     grad = run(tg.grad(lambda x: tg.cummax(x, 0).values.sum()), x)
     np.testing.assert_array_equal(grad, np.bincount(indices, minlength=x.size))
+
+
+# Sums in the order of indices ---------------------------------------------------------------------
+
+
+ROWS = [row for row in TABLE if row.op in ("scatter_add", "gather")]
+SCATTERED = [case for row in ROWS for case in row.cases if "long" not in case.name]
+
+
+@pytest.mark.parametrize("case", SCATTERED, ids=lambda case: case.name)
+def test_sums_in_the_order_of_their_indices_are_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fn(*leaves: tg.Tensor) -> list[tg.Tensor]:
+        y = case.fn(*leaves)
+        return [y, *(append_grad(weighted(y), [leaves[n] for n in case.grads]) if case.grads else ())]
+
+    wanted = on_numpy(program(fn, case.inputs))
+    monkeypatch.setattr(indexing, "MANY", 1)
+    p = program(fn, case.inputs)
+    for found in (on_numpy(p), on_interpret(p, lowered(p))):
+        for a, b in zip(found, wanted, strict=True):
+            # f32 sums in another order
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_the_gradient_of_a_large_table_is_summed_in_the_order_of_the_indices() -> None:
+    table, at = np.zeros((10_000, 8), np.float32), RNG.integers(-3, 10_003, 700).astype(np.int32)
+    weights = RNG.integers(-4, 5, (700, 8)).astype(np.float32)
+    weights[5] = np.inf, np.nan, *weights[5, 2:]
+
+    def grad(table: tg.Tensor, at: tg.Tensor, weights: tg.Tensor) -> tg.Tensor:
+        y = tg.embedding(table, at)
+        return append_grad(y, [table], weights)[0]
+
+    p = program(grad, [table, at, weights])
+    assert "linear_scan" in {node.op for node in p.graph.nodes}
+    assert "scatter_add" not in {node.op for node in p.graph.nodes}
+    wanted = np.zeros_like(table)
+    inside = (at >= 0) & (at < 10_000)
+    np.add.at(wanted, at[inside], weights[inside])
+    for found in (on_numpy(p)[0], tg.sync(tg.jit(grad, device=backend(software=True))(table, at, weights))):
+        np.testing.assert_array_equal(found, wanted)
 
 
 # Random orders and draws -----------------------------------------------------------------------
