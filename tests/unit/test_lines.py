@@ -254,6 +254,21 @@ def test_dtypes() -> None:
     np.testing.assert_array_equal(found, np.array([2**30, 2**31, 3 * 2**30], np.float32))
 
 
+def test_places_in_what_a_sorter_sorts() -> None:
+    x, sought = whole(3, 9), whole(3, 4)
+    found = run(lambda x, v: tg.searchsorted(x, v, sorter=tg.argsort(x), out_int32=True), x, sought)
+    np.testing.assert_array_equal(found, [np.searchsorted(np.sort(a), b) for a, b in zip(x, sought, strict=True)])
+
+
+def test_long_rows_of_bools_and_integers_are_filled_up_with_what_comes_last() -> None:
+    bools, most = RNG.random(700) < 0.5, np.full(700, 2**31 - 1, np.int32)
+    most[::3] = -(2**31)
+    for x in (bools, most, most.astype(np.uint32)):
+        up, down = run(lambda x: [tg.argsort(x), tg.argsort(x, descending=True)], x, device="interpret")
+        np.testing.assert_array_equal(up, np.argsort(x, kind="stable"))
+        np.testing.assert_array_equal(down, np.argsort(~x, kind="stable"))
+
+
 def test_scalars() -> None:
     found = run(lambda x: [x.cumsum(0), x.sort()[0], x.argsort(), x.cummax(0)[1], x.logcumsumexp(0)], np.float32(2.5))
     np.testing.assert_array_equal(found, [2.5, 2.5, 0, 0, 2.5])
