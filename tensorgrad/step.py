@@ -82,13 +82,13 @@ def step_recipe(
         half: multiply in f16, with a scaled loss.
         tune: seconds for tuning.
     """
+    structure.check_call("the loss function", loss_fn)
     optimizer.check_names([name for name, _ in model.named_parameters()])
     forward = Graph()
 
     def run() -> Value:
         leaves = {name: tensor_input(name, spec.static_shape, spec.dtype) for name, spec in structure.leaves.items()}
-        args, kwargs = structure.arguments(leaves)
-        loss = loss_fn(model, *args, **kwargs)
+        loss = structure.call(loss_fn, model, leaves)
         _check_loss(loss)
         return reshape(loss, ()).value
 
@@ -109,7 +109,7 @@ def step_recipe(
 
         update = _update_alone(forward, optimizer, trained, options)
         names = ("loss", FINITE) if half else ("loss",)
-        return Recipe(finish, names, None if update is None else (forward, update), site, options, tune)
+        return Recipe(finish, names, None if update is None else (forward, update), site, options, tune, forward)
 
     return recipe
 

@@ -20,6 +20,28 @@ if TYPE_CHECKING:
     from tensorgrad.dtypes import DType, Shape
     from tensorgrad.graph import Graph, TensorType, Value
 
+_OPERATORS = {
+    "add": "__radd__",
+    "bitwise_and": "__rand__",
+    "bitwise_or": "__ror__",
+    "bitwise_xor": "__rxor__",
+    "divide": "__rtruediv__",
+    "equal": "__eq__",
+    "floor_divide": "__rfloordiv__",
+    "greater": "__lt__",
+    "greater_equal": "__le__",
+    "less": "__gt__",
+    "less_equal": "__ge__",
+    "matmul": "__rmatmul__",
+    "multiply": "__rmul__",
+    "not_equal": "__ne__",
+    "power": "__rpow__",
+    "remainder": "__rmod__",
+    "subtract": "__rsub__",
+    "true_divide": "__rtruediv__",
+}
+"""What NumPy calls for an operator with an array on its left -> the tensor's method for one on its right."""
+
 
 class Tensor(Methods, arranging.Arranging):
     """One value of a traced graph.
@@ -28,8 +50,6 @@ class Tensor(Methods, arranging.Arranging):
     """
 
     __slots__ = ("__weakref__", "graph", "value")
-    __array_priority__ = 1000  # NumPy leaves `array * tensor` to the tensor
-    __array_ufunc__ = None
 
     def __init__(self, graph: Graph, value: Value) -> None:
         self.graph, self.value = graph, value
@@ -108,6 +128,28 @@ class Tensor(Methods, arranging.Arranging):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         self._no_value("conversion to an array")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """An operator with an array on its left is the tensor's own; NumPy's functions are refused."""
+        from tensorgrad.callsite import call_site
+
+        name = ufunc.__name__
+        if method == "__call__" and name in _OPERATORS and not isinstance(inputs[0], Tensor):
+            return getattr(inputs[1], _OPERATORS[name])(inputs[0])
+        own = f"tg.{name}" if hasattr(ops, name) else "the functions of tg"
+        raise TraceError(
+            f"np.{name} computes with arrays, and {self!r} has no numbers yet; use {own}, which records the operation",
+            call_site(),
+        )
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        from tensorgrad.callsite import call_site
+
+        raise TraceError(
+            "tensors do not change: make another one with x = tg.where(mask, value, x), or put parts together with "
+            "tg.concatenate or tg.stack. (A parameter's initial values are an array: parameter.data[...] = value.)",
+            call_site(),
+        )
 
     def __iter__(self) -> Any:
         if not self.shape:

@@ -13,7 +13,7 @@ from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, const, expr, reduce
 from tensorgrad.lower.index import Indices, Var, of_var, unravel
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import Axis, TensorLike, broadcast_to, cast, either, tensor
+from tensorgrad.ops.core import Axis, TensorLike, broadcast_to, cast, either, refuse_keywords, tensor
 from tensorgrad.ops.views import narrow, pad_ends, permute, reshape
 from tensorgrad.primitive import Primitive, primitive
 from tensorgrad.shape import check_axes, check_axis, fail, infer_reduce, shape_size
@@ -179,8 +179,7 @@ def over(name: str, x: Tensor, axis: Axis, keepdims: bool, kw: dict[str, Any]) -
         kw: PyTorch's `dim` and `keepdim`.
     """
     axis, keepdims = either("axis", axis, "dim", kw), kw.pop("keepdim", keepdims)
-    if kw:
-        raise TypeError(f"{name}: unexpected keyword {next(iter(kw))!r}")
+    refuse_keywords(name, kw)
     return check_axes(name, axis, x.ndim), keepdims
 
 

@@ -21,7 +21,7 @@ from tensorgrad.callsite import call_site
 from tensorgrad.dtypes import DType, bool_, f16, f32, i32
 from tensorgrad.errors import DtypeError
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import Axis, TensorLike, broadcast_to, cast, meet, spread, tensor
+from tensorgrad.ops.core import Axis, TensorLike, broadcast_to, cast, meet, refuse_keywords, spread, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.indexing import iota
 from tensorgrad.ops.joining import concat
@@ -167,8 +167,7 @@ def _on_axis(p: Primitive, x: Tensor, axis: int) -> Tensor:
 def axis_of(name: str, x: Tensor, axis: Axis, kw: dict[str, Any]) -> tuple[Tensor, int]:
     """The tensor, with an axis if it has none, and the axis counted from the front; PyTorch's `dim=` is accepted."""
     axis = kw.pop("dim", axis)
-    if kw:
-        raise TypeError(f"{name}: unexpected keyword {next(iter(kw))!r}")
+    refuse_keywords(name, kw)
     if not isinstance(axis, int):
         raise TypeError(f"{name} runs along one axis, got {axis!r}")
     return (x, check_axis(name, axis, x.ndim)) if x.shape else (reshape(x, 1), check_axis(name, axis, 1))
