@@ -14,7 +14,6 @@ from tensorgrad.lower.expr import Expr, const, expr, from_index, reduce, where
 from tensorgrad.lower.index import Indices, dynamic, of_var, unravel
 from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.core import TensorLike, as_shape, cast, tensor
-from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.reduce import fresh_var
 from tensorgrad.ops.views import expand_dims, reshape
 from tensorgrad.primitive import primitive
@@ -54,9 +53,6 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: DTyp
     values = line if (first, step) == (0, 1) and whole else line * step + first
     return cast(values, dtype or (i32 if whole else f32))
 
-
-MANY = 1 << 24
-"""Comparisons, of each element with all indices, from which on it is faster to add updates in the indices' order."""
 
 # gather and scatter_add -------------------------------------------------------------------
 
@@ -200,12 +196,6 @@ def summed_at(updates: Tensor, indices: Tensor, axis: int, size: int, batch: int
         line = cast(iota((size,), 0), index.dtype)
         hit = ew.equal(index, reshape(line, (size, *(1,) * (rows.ndim - axis - 1))))
         return ew.where(hit, rows, 0)
-    others = shape_size(updates.shape) // max(shape_size(indices.shape), 1)
-    if batch == 0 and size * others * shape_size(indices.shape) >= MANY:
-        from tensorgrad.ops.segments import summed_in_order  # which reads these functions: no cycle at import
-
-        value = summed_in_order(ew.stop_gradient(updates), indices, axis, size)
-        return custom_grad(value, _scatter_grad, updates, indices, args=(axis, size, batch))
     return bind(scatter_add_p, updates, indices, axis=axis, size=size, batch=batch)
 
 
