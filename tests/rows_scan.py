@@ -76,13 +76,13 @@ def recurrence(a: Any, b: Any, axis: int, reverse: bool = False) -> Any:
     a, b = (np.moveaxis(x, axis, 0)[:: -1 if reverse else 1] for x in np.broadcast_arrays(a, b))
     out = np.array(b)
     for t in range(1, len(out)):
-        out[t] += a[t] * out[t - 1]
+        out[t] += np.where(a[t] == 0, 0, a[t] * out[t - 1])
     return np.moveaxis(out[:: -1 if reverse else 1], 0, axis)
 
 
 def _recurrences() -> Row:
     def case(name: str, a: np.ndarray, b: np.ndarray, axis: int = -1, reverse: bool = False) -> Case:
-        floats = a.dtype.kind == "f" and a.size < 1000
+        floats = a.dtype.kind == "f" and a.size < 1000 and np.isfinite(b).all()
         return Case(
             name,
             lambda a, b: ops.linear_scan(a, b, axis, reverse),
@@ -103,6 +103,7 @@ def _recurrences() -> Row:
         case("outer", normal(RNG, (5, 1)), normal(RNG, (4,)), 0),
         case("one", f32s(NAN), f32s(2)),
         case("first without effect", f32s(INF, 2, 0, 1), f32s(1, 2, 3, 4)),
+        case("anew", f32s(1, 0, 1, 0, 0, 1), f32s(INF, 1, NAN, 2, -INF, 5), 0),
         case("empty", EMPTY, EMPTY, 1),
         case("i32", np.array([3, -1, 2**20, 5, 2], "i4"), np.array([1, 7, 2**13, 1, 4], "i4")),
         case("long", decay, normal(RNG, decay.shape)),
@@ -141,7 +142,10 @@ def _orders() -> Row:
     return listed(
         "sort",
         EXACT,
-        *(case(f"axis {a}{' down' if d else ''}", TIES, a, d) for a in (0, 1, -1) for d in (False, True)),
+        *(
+            case(f"axis {a}{' down' if d else ''}", TIES, a, d)
+            for a, d in ((0, False), (1, True), (-1, False), (2, True))
+        ),
         case("one", f32s(3)),
         case("empty", EMPTY, 1),
         case("no rows", EMPTY, 2),
@@ -150,11 +154,10 @@ def _orders() -> Row:
         case("computed", TIES, 2, False, lambda x: x * x),
         *(case(f"special{' down' if d else ''}", EQUALS, 0, d) for d in (False, True)),
         *(case(f"i32{' down' if d else ''}", np.array([INTS, INTS[::-1]]), 1, d) for d in (False, True)),
-        *(case(f"u32{' down' if d else ''}", np.array([WORDS, WORDS[::-1]]), 1, d) for d in (False, True)),
-        *(case(f"bool{' down' if d else ''}", np.array([BOOLS[0], BOOLS[1]]), 1, d) for d in (False, True)),
-        *(case(f"a row of {n}", np.round(normal(RNG, (2, n)) * 9), 1, n % 2 == 0) for n in (255, 256, 257, 1024, 1025)),
+        case("u32 down", np.array([WORDS, WORDS[::-1]]), 1, True),
+        case("bool down", BOOLS, 1, True),
+        *(case(f"a row of {n}", np.round(normal(RNG, (2, n)) * 9), 1, n % 2 == 0) for n in (255, 256, 257, 600)),
         case("long", LONG_TIES),
-        case("long down", LONG_TIES, 0, True),
         case("many rows", np.round(normal(RNG, (700, 9)) * 3)),
     )
 
@@ -182,9 +185,9 @@ def _values() -> Row:
         case("bool", BOOLS, 1),
         case("empty", EMPTY, 1),
         *(case(f"first {k} of axis {a}", y, a, a > 0, k) for k, a in ((2, 0), (0, 1), (3, 2))),
-        case("first of a long row", distinct(RNG, (LONG,)), 0, True, 5),
-        case("half of a long row", distinct(RNG, (2, 1500)), 1, False, 700),
-        case("long", distinct(RNG, (2, 3000)), 1),
+        case("first of a long row", distinct(RNG, (5000,)), 0, True, 5),
+        case("half of a long row", distinct(RNG, (2, 600)), 1, False, 300),
+        case("long", distinct(RNG, (2, 600)), 1),
     )
 
 
@@ -208,7 +211,7 @@ def _put_back() -> Row:
         *(case(f"axis {a}", y, a) for a in (0, 1, -1)),
         case("one", f32s(3)),
         case("empty", EMPTY, 1),
-        case("long", distinct(RNG, (2, 3000)), 1),
+        case("long", distinct(RNG, (2, 600)), 1),
     )
 
 

@@ -12,7 +12,7 @@ from tensorgrad.dtypes import i32
 from tensorgrad.errors import InputError
 from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.core import TensorLike, broadcast_to, cast, either, meet, tensor
-from tensorgrad.ops.indexing import take
+from tensorgrad.ops.indexing import integers, take, taken_at
 from tensorgrad.ops.reduce import require_float
 from tensorgrad.ops.scan import ValuesAndIndices, axis_of
 from tensorgrad.ops.sorting import searchsorted_p, sorted_rows
@@ -159,16 +159,20 @@ def searchsorted(
     sorted_sequence: TensorLike,
     values: TensorLike,
     *,
+    out_int32: bool = True,
     right: bool = False,
     side: Literal["left", "right"] | None = None,
+    sorter: TensorLike | None = None,
 ) -> Tensor:
     """Where values would be inserted into sorted rows so that they stay sorted.
 
     Args:
         sorted_sequence: `[n]`, or rows `[..., n]` with the leading axes of the values. It is not checked.
         values: any shape for one row, else `[..., m]`; a number gives a scalar.
+        out_int32: accepted as PyTorch has it; the result is i32.
         right: behind elements equal to the value, not before them.
         side: the same in words, as NumPy has it.
+        sorter: the positions of the sequence's elements in order, if it is not sorted itself.
 
     Returns:
         i32 numbers from 0 to n, of the values' shape.
@@ -186,6 +190,8 @@ def searchsorted(
     _, (sequence, sought) = meet(sorted_sequence, values)
     if not sequence.shape:
         fail(f"searchsorted: a sequence has an axis, got {sequence.type}")
+    if sorter is not None:
+        sequence = taken_at(sequence, integers("searchsorted", sorter), sequence.ndim - 1, sequence.ndim - 1)
     shape = sought.shape
     if sequence.ndim == 1:
         sought = reshape(sought, -1)
@@ -198,7 +204,7 @@ def searchsorted(
     return reshape(bind(searchsorted_p, sequence, sought, after, descending=False), *shape)
 
 
-def bucketize(x: TensorLike, boundaries: TensorLike, *, right: bool = False) -> Tensor:
+def bucketize(x: TensorLike, boundaries: TensorLike, *, out_int32: bool = True, right: bool = False) -> Tensor:
     """The number of the interval between sorted boundaries in which each element lies, i32; see `searchsorted`.
 
     >>> import tensorgrad as tg

@@ -64,7 +64,7 @@ def _scan(
 def _linear_eval(xp: Any, a: Any, b: Any) -> Any:
     out = xp.array(b, dtype=xp.result_type(a, b))
     for t in range(1, out.shape[-1]):
-        out[..., t] += a[..., t] * out[..., t - 1]
+        out[..., t] += xp.where(a[..., t] == 0, 0, a[..., t] * out[..., t - 1])
     return out
 
 
@@ -149,7 +149,7 @@ def _along(p: Primitive, *xs: Tensor, reverse: bool = False) -> Tensor:
     if p is linear_scan_p:
         decay = bind(cumprod_p, cut[0], reverse=reverse)
         before = _shift(_along(p, _last(decay, reverse), _last(own, reverse), reverse=reverse), reverse, 0)
-        out = own + decay * expand_dims(before, -1)
+        out = own + ew.where(ew.equal(decay, 0), 0, decay * expand_dims(before, -1))
     else:
         before = _shift(_along(p, _last(own, reverse), reverse=reverse), reverse, fills[0])
         out = _COMBINE[p.name](expand_dims(before, -1), own)
@@ -219,6 +219,8 @@ def cumprod(x: TensorLike, axis: int | None = None, dtype: DType | None = None, 
 
 def linear_scan(a: TensorLike, b: TensorLike, axis: int = -1, reverse: bool = False, **kw: Any) -> Tensor:
     """The recurrence `h[t] = a[t] * h[t-1] + b[t]` along an axis, from h = 0: decaying sums, filters, returns.
+
+    Where a is 0 the recurrence begins anew, also after infinity or NaN: so it adds up segments.
 
     Args:
         a, b: broadcast to each other; `a` at the first element has no effect.

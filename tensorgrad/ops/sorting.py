@@ -58,7 +58,6 @@ sort_p = primitive(
     "sort",
     shape=lambda x, descending: TensorType(x.shape, i32),
     eval=_sort_eval,
-    grad=lambda g, out, x, descending: (None,),
 )
 
 
@@ -116,7 +115,6 @@ searchsorted_p = primitive(
     "searchsorted",
     shape=_searched_shape,
     eval=_searched_eval,
-    grad=lambda g, out, sequence, values, right, descending: (None, None, None),
     lower=_searched_lower,
 )
 """How many elements of a sorted row come before each value: smaller ones, and equal ones where `right` holds."""

@@ -217,8 +217,10 @@ class _Scan(_Lines):
     def combined(self, a: list[str], b: list[str]) -> list[str]:
         """The results of what stands before and of what comes next as one."""
         if self.line.op == "linear_scan":
-            # named, for the first is needed after it was set
-            return [self.named("m", f"{b[0]} * {a[0]}"), self.named("h", f"{b[0]} * {a[1]} + {b[1]}")]
+            # a factor 0 forgets infinity too; named, for the first is needed after it was set
+            zero = literal(0, self.dtype, {})
+            m, h = (f"select({b[0]} * {x}, {zero}, {b[0]} == {zero})" for x in a)
+            return [self.named("m", m), self.named("h", f"{h} + {b[1]}")]
         op = {"cumsum": "add", "cumprod": "mul", "cummax": "maximum", "cummin": "minimum"}[self.line.op]
         left, right = (expr("param", (), self.dtype, x) for x in (a[0], b[0]))
         self.body.define(left, a[0])

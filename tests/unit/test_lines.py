@@ -13,7 +13,6 @@ import tensorgrad as tg
 from native import backend, native
 from on_device import verify_lines
 from programs import lowered, on_interpret, on_numpy, program
-from table import f32s
 from tensorgrad import nn, optim
 from tensorgrad.autodiff import append_grad
 from tensorgrad.cache.text import decode, encode
@@ -252,6 +251,21 @@ def test_dtypes() -> None:
     np.testing.assert_array_equal(found, np.array([2**30, 2**31, 3 * 2**30], np.float32))
 
 
+def test_places_in_what_a_sorter_sorts() -> None:
+    x, sought = whole(3, 9), whole(3, 4)
+    found = run(lambda x, v: tg.searchsorted(x, v, sorter=tg.argsort(x), out_int32=True), x, sought)
+    np.testing.assert_array_equal(found, [np.searchsorted(np.sort(a), b) for a, b in zip(x, sought, strict=True)])
+
+
+def test_long_rows_of_bools_and_integers_are_filled_up_with_what_comes_last() -> None:
+    bools, most = RNG.random(700) < 0.5, np.full(700, 2**31 - 1, np.int32)
+    most[::3] = -(2**31)
+    for x in (bools, most, most.astype(np.uint32)):
+        up, down = run(lambda x: [tg.argsort(x), tg.argsort(x, descending=True)], x, device="interpret")
+        np.testing.assert_array_equal(up, np.argsort(x, kind="stable"))
+        np.testing.assert_array_equal(down, np.argsort(~x, kind="stable"))
+
+
 def test_scalars() -> None:
     found = run(lambda x: [x.cumsum(0), x.sort()[0], x.argsort(), x.cummax(0)[1], x.logcumsumexp(0)], np.float32(2.5))
     np.testing.assert_array_equal(found, [2.5, 2.5, 0, 0, 2.5])
@@ -310,49 +324,3 @@ def test_the_gradient_of_a_long_running_maximum_goes_to_the_last_of_equals() -> 
     np.testing.assert_array_equal(values, np.maximum.accumulate(x))
     grad = run(tg.grad(lambda x: tg.cummax(x, 0).values.sum()), x)
     np.testing.assert_array_equal(grad, np.bincount(indices, minlength=x.size))
-
-
-# Random orders and draws -----------------------------------------------------------------------
-
-
-def drawn(fn: Callable[[], Any], device: str = "numpy", seed: int = 0) -> Any:
-    return tg.sync(tg.jit(fn, device=device, seed=seed)())
-
-
-def test_a_random_order_is_one_and_the_same_on_every_device() -> None:
-    orders = [drawn(lambda: tg.randperm(500), device) for device in ("numpy", "interpret")]
-    np.testing.assert_array_equal(*orders)
-    np.testing.assert_array_equal(np.sort(orders[0]), np.arange(500))
-    assert (orders[0] == np.arange(500)).sum() < 10
-    assert (drawn(lambda: tg.randperm(500), seed=1) != orders[0]).any()
-    x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
-    rows = run(tg.permutation, x)
-    np.testing.assert_array_equal(np.sort(rows[:, 0]), x[:, 0])
-    np.testing.assert_array_equal(rows, x[(rows[:, 0] / 4).astype(int)])
-
-
-def test_draws_have_the_probabilities() -> None:
-    p = f32s(0, 0.5, 0.2, 0.3)
-    count = 20_000
-    logits = np.log(np.maximum(p, 1e-30)).astype(np.float32)
-    logits[0] = -np.inf
-    several = {
-        "categorical": lambda: tg.categorical(tg.tensor(logits).broadcast_to(count, 4)),
-        "with replacement": lambda: tg.multinomial(tg.tensor(p * 7), count, replacement=True),
-        "without": lambda: tg.multinomial(tg.tensor(p).broadcast_to(count, 4), 3)[:, 0],
-    }
-    for name, fn in several.items():
-        shares = np.bincount(drawn(fn), minlength=4) / count
-        assert shares[0] == 0, name
-        # 5 standard deviations of a share
-        np.testing.assert_allclose(shares, p, atol=5 * 0.5 / count**0.5, err_msg=name)
-
-
-def test_draws_without_replacement_differ() -> None:
-    found = drawn(lambda: tg.multinomial(tg.tensor(np.array([[1, 2, 3, 4], [4, 1, 1, 0.1]], np.float32)), 4))
-    np.testing.assert_array_equal(np.sort(found), [[0, 1, 2, 3]] * 2)
-
-
-def test_every_random_operation_counts() -> None:
-    a, b = drawn(lambda: [tg.randperm(50), tg.randperm(50)])
-    assert (a != b).any()
