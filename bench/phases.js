@@ -43,8 +43,8 @@ async function parts(step) {
 }
 
 async function run(python, name) {
+  const data = work(name), lines = [];  // which sets GPT
   const options = { gpt: { ...GPT }, stages: STAGES, device: 'webgpu', adam: ADAM, sgd: SGDM };
-  const data = work(name), lines = [];
   python.setStderr({ batched: line => lines.push(line) });  // `tg.debug(1)` tells the stages of a compilation
   events = [];
   const begin = performance.now();

@@ -1,7 +1,8 @@
 """Train models on the GPU from a web page: tensors and autograd in pure Python, compiled to WebGPU."""
 
-from tensorgrad import cache, nn, ops, optim
+from tensorgrad import browser, cache, data, nn, ops, optim, safetensors
 from tensorgrad.autodiff import append_grad
+from tensorgrad.checkpoints import load, save
 from tensorgrad.compile import StepResult, Train, compile
 from tensorgrad.debug import debug
 from tensorgrad.device.batches import Batches
@@ -24,6 +25,7 @@ from tensorgrad.errors import (
 from tensorgrad.ops import *  # noqa: F403
 from tensorgrad.ops import __all__ as _ops
 from tensorgrad.predict import Predictor, compile_forward
+from tensorgrad.record import Record
 from tensorgrad.runtime import Runtime, create_runtime
 from tensorgrad.sync import sync
 from tensorgrad.tensor import Tensor
@@ -44,6 +46,7 @@ __all__ = [
     "NonFiniteError",
     "OutOfMemoryError",
     "Predictor",
+    "Record",
     "Runtime",
     "ShaderError",
     "ShapeError",
@@ -56,21 +59,26 @@ __all__ = [
     "UnsupportedError",
     "append_grad",
     "bool_",
+    "browser",
     "cache",
     "capture",
     "compile",
     "compile_forward",
     "create_runtime",
+    "data",
     "debug",
     "f16",
     "f32",
     "grad",
     "i32",
     "jit",
+    "load",
     "nn",
     "ops",
     "optim",
     "param_input",
+    "safetensors",
+    "save",
     "state_input",
     "sync",
     "tensor_input",

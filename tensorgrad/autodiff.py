@@ -43,20 +43,24 @@ def append_grad(output: Tensor, wrt: Sequence[Tensor], seed: Tensor | None = Non
     return [zeros_like(tensor) if grad is None else grad for tensor, grad in zip(wrt, grads, strict=True)]
 
 
-def connected_grads(output: Tensor, wrt: Sequence[Tensor], seed: Tensor | None = None) -> list[Tensor | None]:
-    """The same as `append_grad`, but None where no gradient flows to one of `wrt`: such a parameter is not trained."""
+def connected_grads(
+    output: Tensor | Sequence[Tensor], wrt: Sequence[Tensor], seed: Tensor | Sequence[Tensor | None] | None = None
+) -> list[Tensor | None]:
+    """The same as `append_grad`, but None where no gradient flows to one of `wrt`: such a parameter is not trained.
+
+    Of several outputs, each with its seed, the gradients are added up.
+    """
     graph = current_graph()
-    for tensor in (output, *wrt):
+    outputs = [output] if isinstance(output, Tensor) else list(output)
+    seeds = [seed] if seed is None or isinstance(seed, Tensor) else list(seed)
+    for tensor in (*outputs, *wrt):
         if not own(tensor).dtype.is_float:
             raise TraceError(f"gradients are of floats; {tensor.type} has none", call_site())
-    if seed is None:
-        if output.size != 1:
-            raise ShapeError(f"the gradient of {output.type} needs a scalar: sum() or mean() it first", call_site())
-        seed = ones_like(output)
-    elif own(seed).type != output.type:
-        raise ShapeError(f"the seed is {seed.type}, but the output is {output.type}", call_site())
-    grads: dict[Value, Tensor] = {output.value: seed}
-    for node_id in _between(graph, {t.value.node for t in wrt}, output.value.node):
+    grads: dict[Value, Tensor] = {}
+    for tensor, g in zip(outputs, seeds, strict=True):
+        g = _seed(tensor, g)
+        grads[tensor.value] = add(grads[tensor.value], g) if tensor.value in grads else g
+    for node_id in _between(graph, {t.value.node for t in wrt}, {t.value.node for t in outputs}):
         node = graph.nodes[node_id]
         rule = REGISTRY[node.op].grad
         if rule is None or not any(v in grads for v in node.values):
@@ -72,14 +76,25 @@ def connected_grads(output: Tensor, wrt: Sequence[Tensor], seed: Tensor | None =
     return [grads.get(t.value) for t in wrt]
 
 
-def _between(graph: Graph, sources: set[int], end: int) -> list[int]:
-    """The nodes that pass a gradient on towards a source, last first; a source may lie before another."""
-    reaches, passing = set(sources), set[int]()
+def _seed(output: Tensor, seed: Tensor | None) -> Tensor:
+    """The gradient of an output itself."""
+    if seed is None:
+        if output.size != 1:
+            raise ShapeError(f"the gradient of {output.type} needs a scalar: sum() or mean() it first", call_site())
+        return ones_like(output)
+    if own(seed).type != output.type:
+        raise ShapeError(f"the seed is {seed.type}, but the output is {output.type}", call_site())
+    return seed
+
+
+def _between(graph: Graph, sources: set[int], ends: set[int]) -> list[int]:
+    """The nodes that pass a gradient on from an end towards a source, last first; a source may lie before another."""
+    reaches, passing, end = set(sources), set[int](), max(ends, default=-1)
     for node in graph.nodes[: end + 1]:
         if any(v.node in reaches for v in node.inputs):
             reaches.add(node.id)
             passing.add(node.id)
-    needed = {end}
+    needed = set(ends)
     for node in reversed(graph.nodes[: end + 1]):
         if node.id in needed:
             needed.update(v.node for v in node.inputs)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import functools
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from tensorgrad import cache
-from tensorgrad.callsite import call_site
+from tensorgrad.callsite import call_site, warn
 from tensorgrad.compiled import Built, Compiled, Made
 from tensorgrad.debug import debug, note, report, stage
 from tensorgrad.device.base import Executor, Limits
@@ -48,7 +48,7 @@ class Backend(Protocol):
         """Copies of parameters and states of a store."""
         ...
 
-    def write(self, store: Any, arrays: Mapping[str, np.ndarray]) -> None:
+    def write(self, store: Any, arrays: Mapping[str, npt.ArrayLike]) -> None:
         """Overwrites parameters and states of a store with arrays of their exact shapes and dtypes."""
         ...
 
@@ -60,7 +60,7 @@ class Backend(Protocol):
         """A recipe compiled for the device; nothing is put there yet."""
         ...
 
-    async def build(self, compiled: Compiled, store: Any, values: Mapping[str, np.ndarray]) -> Built:
+    async def build(self, compiled: Compiled, store: Any, values: Mapping[str, npt.ArrayLike]) -> Built:
         """An executor for what `compile` gave.
 
         Args:
@@ -94,7 +94,7 @@ class WebGPU:
         data = await self.device.read([h.range for h in held]) if held else []
         return {n: from_bytes(d, h.shape, h.dtype) for n, d, h in zip(names, data, held, strict=True)}
 
-    def write(self, store: Any, arrays: Mapping[str, np.ndarray]) -> None:
+    def write(self, store: Any, arrays: Mapping[str, npt.ArrayLike]) -> None:
         for name, array in arrays.items():
             held = store.tensors[name]
             self.device.write(held.range, to_bytes(array, held.dtype, held.range.nbytes))
@@ -108,13 +108,13 @@ class WebGPU:
         return self._peaks
 
     async def compile(self, recipe: Recipe) -> Compiled:
-        with stage("cache"):
+        with stage("cache", waits=True):
             key, program = await cache.find(recipe, self.name, self.limits)
         made = None
         if program is None:
             made = self._make(recipe)
             if recipe.tune:
-                with stage("tune"):
+                with stage("tune", waits=True):
                     made = await self._tuned(made, recipe.tune)
         return Compiled(lambda tuning: self._make(recipe, tuning), program, key, made)
 
@@ -151,13 +151,13 @@ class WebGPU:
         await cache.save_choices(self.limits, {**known, **{choice.key: choice for choice in tuning.choices}})
         return replace(made, program=replace(made.program, kernels=self._kernels(lowered, tuning), tuning=tuning))
 
-    async def build(self, compiled: Compiled, store: Any, values: Mapping[str, np.ndarray]) -> Built:
+    async def build(self, compiled: Compiled, store: Any, values: Mapping[str, npt.ArrayLike]) -> Built:
         from tensorgrad.runtime import create_runtime
 
         program = compiled.program
         assert program is not None
         saving = None if compiled.cached else asyncio.ensure_future(cache.save(compiled.key, program))
-        with stage("device"):
+        with stage("device", waits=True):
             runtime = await create_runtime(
                 program.plan,
                 program.kernels,
@@ -188,8 +188,8 @@ class Numpy:
     async def read(self, store: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
         return {name: store[name].copy() for name in names}
 
-    def write(self, store: Any, arrays: Mapping[str, np.ndarray]) -> None:
-        store.update({name: array.copy() for name, array in arrays.items()})
+    def write(self, store: Any, arrays: Mapping[str, npt.ArrayLike]) -> None:
+        store.update({name: np.array(array) for name, array in arrays.items()})
 
     async def peaks(self) -> Peaks | None:
         return None
@@ -203,7 +203,7 @@ class Numpy:
         graph = recipe.graph(self.limits)
         return Made(graph, recipe.outputs(graph))
 
-    async def build(self, compiled: Compiled, store: Any, values: Mapping[str, np.ndarray]) -> Built:
+    async def build(self, compiled: Compiled, store: Any, values: Mapping[str, npt.ArrayLike]) -> Built:
         executor = self._executor(compiled.made, store)
         self.write(store, values)
         return report(Built(executor, compiled), self.name)
@@ -295,5 +295,5 @@ async def _open_default() -> Backend:
         return WebGPU(await request_device())
     except NoDeviceError as error:
         reason = str(error).rstrip(".")
-        warnings.warn(f"running on the numpy device, without a GPU: {reason}", RuntimeWarning, stacklevel=5)
+        warn(f"running on the numpy device, without a GPU: {reason}")
         return Numpy()

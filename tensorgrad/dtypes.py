@@ -53,6 +53,11 @@ class DType:
     def is_float(self) -> bool:
         return self.kind == "f"
 
+    @property
+    def type(self) -> type[np.generic]:
+        """NumPy's scalar type, as `np.dtype.type`: jaxtyping's annotations ask for it."""
+        return self.numpy.type
+
 
 def _dtype(name: str, kind: Kind, numpy: str, storage: str, rank: int) -> DType:
     return DType(name, kind, np.dtype(storage).itemsize, np.dtype(numpy), np.dtype(storage), rank)

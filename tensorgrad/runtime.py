@@ -15,6 +15,7 @@ from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tensorgrad.device.base import Feed, KernelTime, Limits, Program, Recording, Slice
 from tensorgrad.device.batches import Batches, Tables, upload_batches
@@ -34,7 +35,7 @@ async def create_runtime(
     *,
     device: Any = None,
     store: Store | None = None,
-    values: Mapping[str, np.ndarray] | None = None,
+    values: Mapping[str, npt.ArrayLike] | None = None,
     chunk: int = 0,
     debug_groups: bool = True,
     label: str = "tensorgrad step",
@@ -94,7 +95,7 @@ async def _compile(device: Any, recording: Recording, meanwhile: Coroutine[Any, 
     return program
 
 
-async def _write_values(device: Any, placement: Placement, values: Mapping[str, np.ndarray]) -> None:
+async def _write_values(device: Any, placement: Placement, values: Mapping[str, npt.ArrayLike]) -> None:
     for name, stored in placement.tensors.items():
         if name in values:
             device.write(stored.range, to_bytes(values[name], stored.dtype, stored.range.nbytes))

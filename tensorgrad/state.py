@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from tensorgrad.backend import Backend, open_backend
 from tensorgrad.callsite import call_site
@@ -79,7 +80,7 @@ class State:
         self._names = leaf_names(module)
         self.keys = state_names(module)
         self.tensors: dict[str, Parameter] = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-        self.values = {name: tensor.data.copy() for name, tensor in self.tensors.items()}
+        self.values: dict[str, npt.ArrayLike] = {name: tensor.initial() for name, tensor in self.tensors.items()}
         self.store = backend.store()
         self.placed: set[str] = set()
         self.packs: dict[str, tuple[Part, ...]] = {}
@@ -240,7 +241,7 @@ class State:
 
     async def download(self) -> dict[str, np.ndarray]:
         """Every parameter, buffer and optimizer state by name, one array a parameter."""
-        found = {name: array.copy() for name, array in self.values.items()}
+        found = {name: np.array(values) for name, values in self.values.items() if name not in self.placed}
         found.update(await self.backend.read(self.store, sorted(self.placed)))
         for name in self.packs:
             flat = found.pop(name)

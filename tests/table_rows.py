@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from rows_attention import ATTENTION
+from rows_checkpoint import CHECKPOINTS
 from rows_elementwise import BINARY, UNARY
 from rows_indexing import INDEXING
 from rows_reduce import REDUCE
+from rows_scan import SCANS
 from rows_sources import SOURCES
 from rows_views import ARENAS, VIEWS
 from rows_windows import CONVOLUTIONS, WINDOWS
@@ -19,7 +21,9 @@ TABLE: tuple[Row, ...] = (
     *ARENAS,
     *REDUCE,
     *INDEXING,
+    *SCANS,
     *ATTENTION,
+    *CHECKPOINTS,
     *WINDOWS,
     *CONVOLUTIONS,
 )

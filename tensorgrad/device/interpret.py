@@ -20,9 +20,10 @@ from tensorgrad.graph import Value
 from tensorgrad.lower.evaluate import evaluate
 from tensorgrad.lower.expr import from_index
 from tensorgrad.lower.index import Var
-from tensorgrad.lower.kernel import Attention, Kernel, store_vars
+from tensorgrad.lower.kernel import Attention, Kernel, Line, store_vars
 from tensorgrad.lower.lowering import Lowered
 from tensorgrad.plan import BufferSpec
+from tensorgrad.primitive import REGISTRY
 
 Watch = Callable[[int, Mapping[int, np.ndarray]], None]
 
@@ -92,12 +93,15 @@ def run_kernel(lowered: Lowered, kernel: Kernel, buffers: dict[int, np.ndarray])
         acc = {Value(m.node): np.matmul(a, b), m.m: a.sum(2)[:, :, None], m.n: b.sum(1)[:, None, :]}
     if kernel.attention:
         acc = {**_attention(kernel.attention, read)}
+    if kernel.line:
+        operands = [_on(e, kernel.vars, read) for e in kernel.line.operands]
+        acc = {Value(kernel.line.node): _line(kernel.line, operands)}
     found: list[tuple[Value, np.ndarray, np.ndarray]] = []
     for store in kernel.stores:
         variables = store_vars(store, kernel) if kernel.attention else kernel.vars
         grid, shape = _grid(variables), tuple(v.size for v in variables)
-        index = np.broadcast_to(evaluate(from_index(store.index), grid, read), shape).reshape(-1)
         own = {store.expr.data: acc[store.expr.data]} if kernel.attention else acc
+        index = np.broadcast_to(evaluate(from_index(store.index), grid, read, own), shape).reshape(-1)
         data = np.broadcast_to(evaluate(store.expr, grid, read, own), shape).reshape(-1)
         found.append((store.value, index, data))
     for value, index, data in found:
@@ -133,6 +137,13 @@ def _attention(a: Attention, read: Callable[[Value], np.ndarray]) -> dict[Value,
     d = p * (np.matmul(g, v.swapaxes(1, 2)) - delta[:, :, None]) * np.float32(a.scale)
     results = (np.matmul(d, k), np.matmul(d.swapaxes(1, 2), q), np.matmul(p.swapaxes(1, 2), g))
     return {Value(a.node, n): x for n, x in enumerate(results)}
+
+
+def _line(line: Line, operands: list[np.ndarray]) -> np.ndarray:
+    """The results of a scan or a sort of rows."""
+    if line.op == "sort":
+        return np.argsort(operands[0], axis=-1, kind="stable").astype(np.int32)
+    return REGISTRY[line.op].eval(np, *operands, reverse=line.reverse)
 
 
 def _softmax(scores: np.ndarray, lse: np.ndarray) -> np.ndarray:

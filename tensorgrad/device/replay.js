@@ -172,10 +172,13 @@ class Engine {
   /** A Program, or JSON of what went wrong: {shaders: [...]} from `diagnose`, or {message}. */
   async compile(json, staging, wake) {
     const spec = JSON.parse(json);
-    const code = d => spec.sources[d.source];
+    const code = d => spec.sources[d.source], start = d => this.pipeline(d.label, d.access, code(d));
     let made;
-    const message = await this.scoped(['validation'],
-      () => { made = spec.dispatches.map(d => this.pipeline(d.label, d.access, code(d))); });
+    const message = await this.scoped(['validation'], () => {
+      // a browser compiles a few at a time: the long ones first, or the last would keep one core busy alone
+      for (const d of spec.dispatches.toSorted((a, b) => code(b).length - code(a).length)) start(d);
+      made = spec.dispatches.map(start);
+    });
     const results = await this.settle(Promise.allSettled(made));
     const shaders = await Promise.all(results.flatMap(({ reason }, i) => (
       reason ? [this.diagnose(i, code(spec.dispatches[i]), reason)] : [])));

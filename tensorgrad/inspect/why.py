@@ -13,6 +13,8 @@ from tensorgrad.lower.lowering import Lowered
 _RULES = {
     ("map", "map"): "{values} is read at its reader's own element only, so both are one map",
     ("matmul", "map"): "a map reads {values} at its own place only, so it is computed as an epilogue on the sums",
+    ("scan", "map"): "a map reads {values} at its own place only, so it is computed as each result is stored",
+    ("sort", "map"): "a map reads {values} at its own place only, so it is computed as each result is stored",
     ("attention", "map"): "a map only moves {values}, so it says where that is stored",
     ("row", "map"): "a map reads {values} of its own row, so its elements became the row's columns",
     ("map", "row"): "a row kernel runs along {values}, which is computed within the row",

@@ -57,7 +57,19 @@ def flops(kernel: Kernel) -> int:
             total += m.batch.size * added.expr.data.size * m.k.size
     if kernel.attention:
         total += _attention(kernel.attention)
+    if kernel.line:
+        total += _line(kernel)
     return total
+
+
+def _line(kernel: Kernel) -> int:
+    """An operation an element of a scan (two of a recurrence), and the comparisons of a sorting network."""
+    assert kernel.line
+    assert kernel.cols
+    if kernel.kind == "sort":
+        depth = (kernel.cols.size - 1).bit_length()
+        return kernel.rows.size * depth * (depth + 1) // 2 * (1 << depth) // 2
+    return kernel.size * len(kernel.line.operands)
 
 
 def _attention(a: Attention) -> int:
@@ -96,7 +108,7 @@ class _Free:
     """The loop variables that an expression depends on."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.matmul = frozenset(kernel.vars) if kernel.matmul or kernel.attention else frozenset[Var]()
+        self.matmul = frozenset(kernel.vars) if kernel.matmul or kernel.attention or kernel.line else frozenset[Var]()
         self.memo: dict[int, frozenset[Var]] = {}
 
     def count(self, e: Expr) -> int:

@@ -10,28 +10,30 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from typing import NamedTuple
 
-from tensorgrad.dtypes import Shape, f16, f32
+from tensorgrad.dtypes import Shape, f16, f32, u32
 from tensorgrad.graph import Graph, Node, Value
 from tensorgrad.lower.expr import Expr, const, expr, load
-from tensorgrad.lower.index import Index, Indices, Var, constant, of_var, ravel, unravel
-from tensorgrad.lower.kernel import Attention, AttentionPart, Kernel, Matmul, Store
+from tensorgrad.lower.index import Index, Indices, Var, constant, dynamic, of_var, ravel, unravel
+from tensorgrad.lower.kernel import Attention, AttentionPart, Kernel, Line, Matmul, Store
 from tensorgrad.primitive import REGISTRY
 
 REDUCTIONS = frozenset({"sum", "prod", "max", "min", "argmax", "argmin", "scatter_add", "fold"})
 LEAVES = frozenset({"leaf", "array", "pack"})
 """What is in a buffer without a kernel that puts it there."""
 FREE = frozenset({"const", "iota"})
-TEMPLATES = frozenset({"matmul", "attention", "attention_vjp"})
-"""What has a kernel template of its own."""
+SCANS = frozenset({"cumsum", "cumprod", "cummax", "cummin", "linear_scan"})
+TEMPLATES = frozenset({"matmul", "attention", "attention_vjp", "sort", "unsort", *SCANS})
+"""What is no expression of its operands' elements: a kernel template of its own, or a store where the data says."""
 _ATTENTION = {"attention": 3, "attention_vjp": 4}
-_IN_PLACE = {"gather": 1, **_ATTENTION}
+_IN_PLACE = {"gather": 1, "searchsorted": 1, **_ATTENTION, **dict.fromkeys(("sort", "unsort", *SCANS), 0)}
 """Operands that are read in place where it is not all of them; the rest is composed."""
 
 _COSTS = {"div": 4, "sqrt": 4, "rsqrt": 4, "exp": 8, "log": 8, "sigmoid": 12, "pow": 24}
 _COSTS |= dict.fromkeys(["expm1", "log1p", "sin", "cos", "tanh", "erf", "remainder", "floor_divide"], 20)
-_COSTS |= {"gather": 40, "random_bits": 60}
+_COSTS |= {"gather": 40, "random_bits": 60, "searchsorted": 400}
 
 CHEAP = 48
 """A value of at most this cost is computed again by each reader rather than stored (unless it reads much)."""
@@ -47,10 +49,12 @@ class Costs(NamedTuple):
     Attributes:
         nodes: the operations that are computed again, each once.
         loads: the stored tensors that are read.
+        waits: stored tensors that have to be there before, though they are not read.
     """
 
     nodes: frozenset[int]
     loads: frozenset[Value]
+    waits: frozenset[Value] = frozenset()
 
 
 class Composer:
@@ -93,7 +97,7 @@ class Composer:
         roots = set(graph.roots())
         readers = self._readers()
         for node in graph.nodes:
-            if node.op in TEMPLATES or node.op in ("gather", "scatter_add"):
+            if node.op in TEMPLATES or node.op in ("gather", "scatter_add", "searchsorted"):
                 for operand in node.inputs[: _IN_PLACE.get(node.op)]:
                     self._store(self._operand_buffer(operand), f"a {node.op} reads it in place")
         for node in graph.nodes:
@@ -225,10 +229,14 @@ class Composer:
     def _cost(self, node: Node) -> Costs:
         free = REGISTRY[node.op].view or node.op in FREE
         nodes, read = frozenset[int]() if free else frozenset({node.id}), frozenset[Value]()
-        for value in node.inputs:
-            cost = self.costs[value]
-            nodes, read = nodes | cost.nodes, read | cost.loads
-        return Costs(nodes, read)
+        waits = frozenset[Value]()
+        costs = [self.costs[value] for value in node.inputs]
+        if node.op == "after":
+            costs, others = costs[:1], costs[1:]
+            waits = waits.union(*(cost.loads for cost in others))
+        for cost in costs:
+            nodes, read, waits = nodes | cost.nodes, read | cost.loads, waits | cost.waits
+        return Costs(nodes, read, waits)
 
     def _expands(self, node: Node, cost: Costs) -> bool:
         """It is dear, and its readers are so much larger that each element would be computed many times."""
@@ -273,9 +281,16 @@ class Composer:
             if value not in self.stored or node.op in LEAVES or node.type.size == 0:
                 continue
             if node.op in _ATTENTION:
-                out += self._attention(node)
+                made = self._attention(node)
+            elif node.op == "sort" or node.op in SCANS:
+                made = [self._line(node)]
+            elif node.op == "unsort":
+                made = [self._unsort(node)]
             else:
-                out.append(self._matmul(node) if node.op == "matmul" else self._kernel(value, node))
+                made = [self._matmul(node) if node.op == "matmul" else self._kernel(value, node)]
+            if waits := self._cost(node).waits:
+                made = [replace(kernel, waits=waits) for kernel in made]
+            out += made
         return out
 
     def _kernel(self, value: Value, node: Node) -> Kernel:
@@ -297,6 +312,30 @@ class Composer:
         acc = expr("acc", (), node.type.dtype, value)
         inner = Matmul(node.id, batch, m, n, k, a, b, node.type.dtype)
         return Kernel(Var("r", node.type.size), None, [Store(value, index, acc)], inner, {node.id})
+
+    def _line(self, node: Node) -> Kernel:
+        from tensorgrad.ops.sorting import sort_key  # the operations read this module: no cycle at import
+
+        *lead, columns = node.type.shape
+        r, c = Var("r", math.prod(lead)), Var("c", columns)
+        at = (*unravel(of_var(r), lead), of_var(c))
+        operands = tuple(self.element(v, at) for v in node.inputs)
+        if node.op == "sort":
+            line = Line(node.id, node.op, (sort_key(operands[0], **node.attrs),))
+        else:
+            line = Line(node.id, node.op, operands, **node.attrs)
+        value = Value(node.id)
+        store = Store(value, ravel(at, node.type.shape), expr("acc", (), node.type.dtype, value))
+        return Kernel(r, c, [store], nodes={node.id}, line=line)
+
+    def _unsort(self, node: Node) -> Kernel:
+        """A map whose elements go where the data says."""
+        x, indices = node.inputs
+        var = Var("r", node.type.size)
+        at = unravel(of_var(var), node.type.shape)
+        place = dynamic(expr("cast", (self.element(indices, at),), u32), node.type.shape[-1])
+        index = ravel((*at[:-1], place), node.type.shape)
+        return Kernel(var, None, [Store(Value(node.id), index, self.element(x, at))], nodes={node.id})
 
     def _attention(self, node: Node) -> list[Kernel]:
         """The kernel of an attention; of its gradient two, since dq sums over keys, dk and dv over queries."""

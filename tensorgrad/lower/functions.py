@@ -109,6 +109,13 @@ def _int_parts(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
     return select(zero, 0, q), select(zero, 0, r)
 
 
+def _order(x: Scalar) -> Scalar:
+    """A u32 that is larger the larger x is; the same for 0 and -0, and the largest of all for NaN."""
+    u = bits(x)
+    u = select((u << 1).equals(0), 0, u)
+    return select(isnan(x), 0xFFFFFFFF, select(u < SIGN, u | SIGN, ~u))
+
+
 # conversion, shifts and the random bits ---------------------------------------------------------------
 
 
@@ -168,6 +175,7 @@ def _define_all() -> None:
     _define("zero_quotient", f32, _zero_quotient, "a", "b")
     _define("isnan", bool_, isnan, "x", of=f32)
     _define("isfinite", bool_, isfinite, "x", of=f32)
+    _define("order", u32, _order, "x", of=f32)
     _define("pow", f32, transcendental.pow, "a", "b")
     _define("maximum_f32", f32, _maximum, "a", "b")
     _define("minimum_f32", f32, _minimum, "a", "b")

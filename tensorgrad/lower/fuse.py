@@ -54,6 +54,7 @@ class Fuser:
         self.refused: dict[Value, str] = {}
         self.kernels: list[Kernel | None] = list(kernels)
         self.reads = [k.loads() for k in kernels]
+        self.waits = [set(k.waits) for k in kernels]
         self.writer = {v: i for i, k in enumerate(kernels) for v in k.writes}
         self.readers: dict[Value, set[int]] = {}
         self.arena: dict[Value, object] = {}
@@ -65,7 +66,7 @@ class Fuser:
         for i, reads in enumerate(self.reads):
             for value in self._held(reads):
                 self.readers.setdefault(value, set()).add(i)
-            self.order.add(self._producers(i))
+            self.order.add(self._earlier(i))
 
     def run(self, join: bool = True) -> list[Kernel]:
         """The joined kernels (or the given ones, with `join` False) in the order in which they run."""
@@ -97,9 +98,13 @@ class Fuser:
         """The kernels whose results kernel i reads, the latest first."""
         return sorted({self.writer[v] for v in self._held(self.reads[i]) if v in self.writer}, reverse=True)
 
+    def _earlier(self, i: int) -> set[int]:
+        """The kernels whose results kernel i reads or waits for."""
+        return {*self._producers(i), *(self.writer[v] for v in self.waits[i] if v in self.writer)} - {i}
+
     def _legal_order(self, j: int, i: int) -> bool:
         """No third kernel has to run after j and before i."""
-        return not any(self.order.precedes(j, p) for p in self._producers(i) if p != j)
+        return not any(self.order.precedes(j, p) for p in self._earlier(i) if p != j)
 
     def _unfit(self, a: Kernel, b: Kernel, i: int, j: int) -> str | None:
         """Why the device could not bind the buffers of the joined kernel, if it could not."""
@@ -123,8 +128,8 @@ class Fuser:
             return
         shared = tuple(v for v in producer.writes if v in self.reads[i])
         joined = None
-        if consumer.matmul or consumer.attention:
-            reason = f"{'a matmul' if consumer.matmul else 'an attention'} reads its operands from memory"
+        if consumer.matmul or consumer.attention or consumer.line:
+            reason = f"{'an' if consumer.attention else 'a'} {consumer.kind} reads its operands from memory"
         elif not (reason := self._unfit(producer, consumer, i, j)):
             joined = join(producer, consumer, self.reads[i])
             reason = "its reader needs it at other places than its own, or a row is too short to share"
@@ -141,6 +146,7 @@ class Fuser:
                 self.readers[value].discard(place)
         self.kernels[j], self.kernels[i] = None, joined
         self.reads[j] = {}
+        self.waits[i] |= self.waits[j]
         self.reads[i] = joined.loads()
         for value in self._held(self.reads[i]):
             self.readers.setdefault(value, set()).add(i)
@@ -152,7 +158,7 @@ class Fuser:
         """Joins independent kernels over one index space that read something in common, or that copy weights to f16."""
         spaces: dict[tuple[object, ...], list[int]] = {}
         for i, kernel in enumerate(self.kernels):
-            if kernel is None or kernel.matmul or kernel.attention:
+            if kernel is None or kernel.matmul or kernel.attention or kernel.line:
                 continue
             loops = frozenset(e.data[1].size for s in kernel.stores for e in reductions(s.expr))
             spaces.setdefault((kernel.kind, kernel.rows, kernel.cols, loops), []).append(i)
@@ -227,7 +233,7 @@ class Fuser:
             return
         if kernel.cols and kernel.cols not in store_vars(store, kernel) and _read_by_columns(kernel, leaf):
             return  # one lane would overwrite what the row's other lanes still read
-        if kernel.attention and leaf in self.reads[i]:
+        if (kernel.attention or kernel.line) and leaf in self.reads[i]:
             return  # its operands are read until the end
         if not self._arenas((leaf,)).isdisjoint(self._arenas(v for v in self.reads[i] if v != leaf)):
             return  # it reads some of the packed leaves by themselves: their buffer cannot be bound twice

@@ -31,17 +31,17 @@ def join(producer: Kernel, consumer: Kernel, reads: dict[Value, set[Index]]) -> 
             if inverse is None:
                 return None
             inverses[store.value] = inverse
-    if producer.matmul:
-        return _into_matmul(producer, consumer, shared, inverses)
+    if producer.matmul or producer.line:
+        return _into_results(producer, consumer, shared, inverses)
     if producer.attention:
         return _moved_result(producer, consumer, shared)
     return _into_rows(producer, consumer, shared, inverses)
 
 
-def _into_matmul(
+def _into_results(
     producer: Kernel, consumer: Kernel, shared: dict[Value, set[Index]], inverses: dict[Value, dict[Var, Index]]
 ) -> Kernel | None:
-    """A map over the matmul's result becomes an epilogue, whatever permutation its index is."""
+    """A map over the result of a template becomes an epilogue, whatever permutation its index is."""
     if consumer.kind != "map" or consumer.size != producer.size:
         return None
     value = next(iter(shared))
@@ -167,7 +167,9 @@ def _remap(kernel: Kernel, element: Index) -> Kernel:
 
 
 def _through(index: Index, var: Var, value: Index) -> Index:
-    return substitute(index, lambda d: digit_of(value, d) if d.var == var else None, lambda e: e)
+    return substitute(
+        index, lambda d: digit_of(value, d) if d.var == var else None, lambda e: _moved(e, var, value, {})
+    )
 
 
 def _moved(e: Expr, var: Var, value: Index, memo: dict[int, Expr]) -> Expr:
@@ -219,6 +221,7 @@ def _merge(
         stores = []
         for s in consumer.stores:
             index = s.index if element is None else _through(s.index, consumer.rows, element)
+            index = substitute(index, lambda d: None, lambda e: rebuild(e, leaf=resolve, memo=memo))
             body = s.expr if element is None else _moved(s.expr, consumer.rows, element, moved)
             stores.append(Store(s.value, index, rebuild(body, leaf=resolve, memo=memo)))
     except _Elsewhere:
@@ -229,6 +232,7 @@ def _merge(
         [*producer.stores, *stores],
         producer.matmul,
         producer.nodes | consumer.nodes,
+        line=producer.line,
     )
 
 

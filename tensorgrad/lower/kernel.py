@@ -1,4 +1,4 @@
-"""A kernel before it is text: loop variables, what it stores, and for a matmul or an attention its operands."""
+"""A kernel before it is text: loop variables, what it stores, and the operands of what has a template of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from tensorgrad.dtypes import DType
 from tensorgrad.graph import Value
 from tensorgrad.lower.expr import Expr, loads, reductions
-from tensorgrad.lower.index import Digit, Index, Var, digit_of, of_var
+from tensorgrad.lower.index import Digit, Index, Var, digit_of, digits, dynamics, of_var
 
 FLAT = "t"
 """The variable that counts the elements of a stored tensor in row-major order, where an index is inverted."""
@@ -17,7 +17,10 @@ FLAT = "t"
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """`value[index] = expr`, both in terms of the kernel's variables."""
+    """`value[index] = expr`, both in terms of the kernel's variables.
+
+    The index may be one that the data decides, if no two elements have the same.
+    """
 
     value: Value
     index: Index
@@ -94,6 +97,28 @@ class Attention:
         return ((b, i, e), (b, j, e), (b, j, f))[result]
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What takes a whole row at once: `acc[r, c]` is decided by the operands at all columns of row r.
+
+    Attributes:
+        node: the graph's node.
+        op: the primitive: a scan (`cumsum`, ...), whose result at c is of the columns up to c, or `sort`, whose
+            result at c is the column whose key comes c-th.
+        operands: in terms of the kernel's rows and cols; of `sort` one, the key, u32.
+        reverse: a scan runs from the last column to the first.
+    """
+
+    node: int
+    op: str
+    operands: tuple[Expr, ...]
+    reverse: bool = False
+
+    @property
+    def template(self) -> str:
+        return "sort" if self.op == "sort" else "scan"
+
+
 class Joined(NamedTuple):
     """Why two kernels became one.
 
@@ -120,6 +145,8 @@ class Kernel:
         inplace: stored value -> the state whose buffer it overwrites.
         joined: how it grew from kernels of one store each, first join first.
         attention: the pass over scores whose results the stores hold; its variables replace rows and cols.
+        line: what takes a row at once, with the result `acc` that the stores use; `cols` count its columns.
+        waits: values that have to be stored before it runs, though it does not read them.
     """
 
     rows: Var
@@ -130,14 +157,18 @@ class Kernel:
     inplace: dict[Value, Value] = field(default_factory=dict)
     joined: tuple[Joined, ...] = ()
     attention: Attention | None = None
+    line: Line | None = None
+    waits: frozenset[Value] = frozenset()
 
     @property
     def kind(self) -> str:
-        """The template that it uses: `matmul`, `attention`, `row` or `map`."""
+        """The template that it uses: `matmul`, `attention`, `scan`, `sort`, `row` or `map`."""
         if self.matmul:
             return "matmul"
         if self.attention:
             return "attention"
+        if self.line:
+            return self.line.template
         return "row" if self.cols or any(reductions(s.expr) for s in self.stores) else "map"
 
     @property
@@ -157,11 +188,15 @@ class Kernel:
         return total
 
     def expressions(self) -> Iterable[Expr]:
-        yield from (s.expr for s in self.stores)
+        for s in self.stores:
+            yield s.expr
+            yield from dynamics(s.index)
         if self.matmul:
             yield from (self.matmul.a, self.matmul.b)
         if self.attention:
             yield from self.attention.operands
+        if self.line:
+            yield from self.line.operands
 
     def loads(self) -> dict[Value, set[Index]]:
         """Stored value -> the indices at which the kernel reads it."""
@@ -182,10 +217,10 @@ def store_vars(store: Store, kernel: Kernel) -> tuple[Var, ...]:
         return kernel.matmul.batch, store.expr.data
     if kernel.attention:
         return kernel.attention.space(result_of(store))
-    if kernel.matmul or kernel.cols is None:
+    if kernel.matmul or kernel.line or kernel.cols is None:
         return kernel.vars
-    uses = store.index.terms
-    return kernel.vars if any(isinstance(a, Digit) and a.var == kernel.cols for a, _ in uses) else (kernel.rows,)
+    used = digits(store.index).union(*(e.digits for e in dynamics(store.index)))
+    return kernel.vars if any(d.var == kernel.cols for d in used) else (kernel.rows,)
 
 
 def result_of(store: Store) -> int:

@@ -81,7 +81,9 @@ from tensorgrad.ops import (
     upsample_bilinear,
     upsample_nearest,
 )
-from tensorgrad.ops.padding import pad_from_last as pad
+from tensorgrad.ops.padding import (
+    pad_from_last as pad,
+)
 
 __all__ = [
     "adaptive_avg_pool1d",

@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from tensorgrad.errors import ShapeError
-from tensorgrad.nn.parameter import Parameter
+from tensorgrad.nn.parameter import Draw, Parameter
 
 P = TypeVar("P", Parameter, np.ndarray)
 FanMode = Literal["fan_in", "fan_out"]
@@ -62,20 +62,26 @@ def _write(tensor: P, values: np.ndarray | float) -> P:
     return tensor
 
 
-def _random(tensor: Parameter | np.ndarray, generator: np.random.Generator | None) -> tuple[np.random.Generator, tuple]:
-    return generator or default_generator(), tensor.shape
+def _draw(
+    tensor: P, kind: Literal["uniform", "normal"], a: float, b: float, generator: np.random.Generator | None
+) -> P:
+    """Drawn now from a generator that was given or into an array; else by and by, see `Draw`."""
+    if generator is None and isinstance(tensor, Parameter):
+        seed = int(default_generator().integers(2**63))
+        tensor.data = Draw(kind, a, b, tensor.shape, tensor.dtype.numpy, seed)
+        return tensor
+    source = generator or default_generator()
+    return _write(tensor, getattr(source, kind)(a, b, tensor.shape))
 
 
 def uniform_(tensor: P, a: float = 0.0, b: float = 1.0, generator: np.random.Generator | None = None) -> P:
     """Uniform from `a` to `b`."""
-    source, shape = _random(tensor, generator)
-    return _write(tensor, source.uniform(a, b, shape))
+    return _draw(tensor, "uniform", a, b, generator)
 
 
 def normal_(tensor: P, mean: float = 0.0, std: float = 1.0, generator: np.random.Generator | None = None) -> P:
     """Normal with a mean and a standard deviation."""
-    source, shape = _random(tensor, generator)
-    return _write(tensor, source.normal(mean, std, shape))
+    return _draw(tensor, "normal", mean, std, generator)
 
 
 def trunc_normal_(
@@ -87,7 +93,7 @@ def trunc_normal_(
     generator: np.random.Generator | None = None,
 ) -> P:
     """Normal, without what lies outside `a` to `b` (absolute bounds, not in deviations)."""
-    source, shape = _random(tensor, generator)
+    source, shape = generator or default_generator(), tensor.shape
     normal = NormalDist(mean, std)
     # the inverse of the distribution function, on the part between the bounds
     low, high = normal.cdf(a), normal.cdf(b)

@@ -337,7 +337,7 @@ def match_module(module: Module, state_dict: Mapping[str, Any], strict: bool = T
     values: dict[str, tuple[str, np.ndarray]] = {}
     for name, array in matched.arrays.items():
         first, other = values.setdefault(leaves[name], (name, array))
-        if not np.array_equal(other, array, equal_nan=array.dtype.kind == "f"):
+        if other is not array and not np.array_equal(other, array, equal_nan=array.dtype.kind == "f"):
             raise CheckpointError(f"{first!r} and {name!r} are one tied parameter, but their values differ")
     return Matched({leaf: array for leaf, (_, array) in values.items()}, matched.keys)
 

@@ -2,16 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
-from tensorgrad.dtypes import DType
+from tensorgrad.dtypes import DType, Shape, from_numpy
 from tensorgrad.graph import Graph, Role, TensorType, Value
 from tensorgrad.ops import tensor
 from tensorgrad.ops.core import host_array
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import current_graph, current_trace, is_tracing, module_leaf
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Random initial values that nobody has looked at yet: the array is made by whoever asks, the same each time.
+
+    A large model's numbers take longer to draw than its shaders to compile: so they are drawn meanwhile, and those
+    that a state dict replaces never.
+
+    Attributes:
+        kind: how they are distributed.
+        a, b: the bounds, or the mean and the standard deviation.
+        seed: of a generator of its own.
+    """
+
+    kind: Literal["uniform", "normal"]
+    a: float
+    b: float
+    shape: Shape
+    dtype: np.dtype
+    seed: int
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        source = np.random.default_rng(self.seed)
+        if self.kind == "uniform":
+            values = source.random(self.shape, np.float32)
+            values *= self.b - self.a
+        else:
+            values = source.standard_normal(self.shape, np.float32)
+            values *= self.b
+        values += self.a
+        return values.astype(dtype or self.dtype, copy=False)
 
 
 class Parameter(Tensor):
@@ -28,14 +61,29 @@ class Parameter(Tensor):
     Parameter(f32[1, 2])
     """
 
-    __slots__ = ("data", "requires_grad")
+    __slots__ = ("_data", "requires_grad")
     role: Role = "param"
 
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
         if isinstance(data, Parameter):
             data = data.data
-        self.data: np.ndarray = np.array(host_array(data)[0], order="C")
+        self._data: np.ndarray | Draw = np.array(host_array(data)[0], order="C")
         self.requires_grad = requires_grad
+
+    @property
+    def data(self) -> np.ndarray:
+        """The initial values, to be read and written."""
+        if isinstance(self._data, Draw):
+            self._data = np.asarray(self._data)
+        return self._data
+
+    @data.setter
+    def data(self, values: np.ndarray | Draw) -> None:
+        self._data = values
+
+    def initial(self) -> np.ndarray | Draw:
+        """The initial values as they are now, whatever is done to the parameter later."""
+        return self._data if isinstance(self._data, Draw) else self._data.copy()
 
     def requires_grad_(self, requires_grad: bool = True) -> Parameter:
         """Freezes the parameter (False) or trains it again; returns it."""
@@ -58,7 +106,7 @@ class Parameter(Tensor):
 
     @property
     def type(self) -> TensorType:
-        return TensorType(self.data.shape, host_array(self.data)[1])
+        return TensorType(self._data.shape, from_numpy(self._data.dtype))
 
     @property
     def dtype(self) -> DType:

@@ -9,7 +9,7 @@ from tensorgrad.nn.parameter import Buffer, Parameter
 def tree(module: Module) -> str:
     """The lines that `print(module)` shows."""
     count = _count(module)
-    frozen = count - sum(p.data.size for p in module.parameters() if p.requires_grad)
+    frozen = count - sum(p.size for p in module.parameters() if p.requires_grad)
     extra = module.extra_repr()
     head = f"{type(module).__name__}{f'({extra})' if extra else ''}"
     notes = f", {frozen:,} frozen" if frozen else ""
@@ -50,4 +50,4 @@ def _tensors(module: Module, path: str, first: dict[int, str]) -> str:
 
 
 def _count(module: Module) -> int:
-    return sum(p.data.size for p in module.parameters())
+    return sum(p.size for p in module.parameters())

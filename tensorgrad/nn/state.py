@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,14 +64,36 @@ def match_state(
             try:
                 arrays[name] = as_array(name, given[name], type_.shape, type_.dtype)
             except InputError as error:
-                wrong.append(str(error))
+                turned = len(type_.shape) > 1 and np.shape(given[name]) == type_.shape[::-1]
+                wrong.append(f"{error.message}{'; its transpose has that' * turned}")
     problems = [f"does not fit: {text}" for text in wrong]
     if strict:
         problems = [
             *[f"missing: {name} ({wanted[name]})" for name in missing],
             *[f"unexpected: {name}" for name in unexpected],
             *problems,
+            *_hints(missing, unexpected),
         ]
     if problems:
         raise CheckpointError("\n  ".join(["the state dict does not fit:", *problems]))
     return Matched(arrays, IncompatibleKeys(missing, unexpected))
+
+
+def _hints(missing: list[str], unexpected: list[str]) -> list[str]:
+    """What would make the names fit, if one prefix is in the way, such as that of a wrapper around the model."""
+    given, wanted = _prefix(unexpected, missing), _prefix(missing, unexpected)
+    if given:
+        return [f"without {given!r} names fit: {{k.removeprefix({given!r}): v for k, v in state_dict.items()}}"]
+    if wanted:
+        return [f"with {wanted!r} before them names fit: {{{wanted!r} + k: v for k, v in state_dict.items()}}"]
+    return []
+
+
+def _prefix(long: Iterable[str], short: Collection[str]) -> str:
+    """What most often stands before one of the short names in a long one; "" where nothing does."""
+    known, found = set(short), Counter[str]()
+    for name in long:
+        for at, letter in enumerate(name):
+            if letter == "." and name[at + 1 :] in known:
+                found[name[: at + 1]] += 1
+    return found.most_common(1)[0][0] if found else ""

@@ -85,6 +85,9 @@ from tensorgrad.ops.attention import (
 from tensorgrad.ops.batch_norm import (
     batch_norm,
 )
+from tensorgrad.ops.checkpoint import (
+    checkpoint,
+)
 from tensorgrad.ops.composite import (
     layer_norm,
     linear,
@@ -312,6 +315,13 @@ from tensorgrad.ops.random import (
     step_scalar,
     uniform,
 )
+from tensorgrad.ops.ranking import (
+    bucketize,
+    kthvalue,
+    median,
+    quantile,
+    searchsorted,
+)
 from tensorgrad.ops.reduce import (
     amax,
     amin,
@@ -323,6 +333,22 @@ from tensorgrad.ops.reduce import (
     prod,
     sum,
 )
+from tensorgrad.ops.sampling import (
+    categorical,
+    multinomial,
+    permutation,
+    randperm,
+)
+from tensorgrad.ops.scan import (
+    ValuesAndIndices,
+    cummax,
+    cummin,
+    cumprod,
+    cumsum,
+    diff,
+    linear_scan,
+    logcumsumexp,
+)
 from tensorgrad.ops.scatter import (
     gather,
     index_add,
@@ -333,6 +359,11 @@ from tensorgrad.ops.scatter import (
     scatter,
     scatter_add,
     take_along_axis,
+)
+from tensorgrad.ops.sorting import (
+    argsort,
+    sort,
+    topk,
 )
 from tensorgrad.ops.statistics import (
     all,
@@ -388,9 +419,12 @@ from tensorgrad.ops.views import (
 from tensorgrad.ops.windows import (
     window,
 )
-from tensorgrad.tensor import bind_ops
+from tensorgrad.tensor import (
+    bind_ops,
+)
 
 __all__ = [
+    "ValuesAndIndices",
     "abs",
     "absolute",
     "acos",
@@ -421,6 +455,7 @@ __all__ = [
     "arctanh",
     "argmax",
     "argmin",
+    "argsort",
     "asarray",
     "asin",
     "asinh",
@@ -443,12 +478,15 @@ __all__ = [
     "bmm",
     "broadcast_tensors",
     "broadcast_to",
+    "bucketize",
     "cast",
     "cat",
+    "categorical",
     "cdist",
     "ceil",
     "celu",
     "channel_shuffle",
+    "checkpoint",
     "chunk",
     "clamp",
     "clip",
@@ -467,10 +505,15 @@ __all__ = [
     "cosine_similarity",
     "count_nonzero",
     "cross_entropy",
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
     "deg2rad",
     "diag",
     "diag_embed",
     "diagonal",
+    "diff",
     "div",
     "divide",
     "dot",
@@ -542,6 +585,7 @@ __all__ = [
     "isposinf",
     "kl_div",
     "kron",
+    "kthvalue",
     "l1_loss",
     "layer_norm",
     "le",
@@ -551,6 +595,7 @@ __all__ = [
     "less",
     "less_equal",
     "linear",
+    "linear_scan",
     "linspace",
     "local_response_norm",
     "log",
@@ -560,6 +605,7 @@ __all__ = [
     "log_softmax",
     "logaddexp",
     "logaddexp2",
+    "logcumsumexp",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -579,6 +625,7 @@ __all__ = [
     "max_pool2d",
     "maximum",
     "mean",
+    "median",
     "merge_heads",
     "meshgrid",
     "min",
@@ -589,6 +636,7 @@ __all__ = [
     "movedim",
     "mse_loss",
     "mul",
+    "multinomial",
     "multiply",
     "mv",
     "nan",
@@ -611,6 +659,7 @@ __all__ = [
     "outer",
     "pad",
     "pairwise_distance",
+    "permutation",
     "permute",
     "permute_dims",
     "pi",
@@ -620,6 +669,7 @@ __all__ = [
     "power",
     "prelu",
     "prod",
+    "quantile",
     "rad2deg",
     "rand",
     "rand_like",
@@ -627,6 +677,7 @@ __all__ = [
     "randn",
     "randn_like",
     "random_bits",
+    "randperm",
     "reciprocal",
     "relu",
     "relu6",
@@ -643,6 +694,7 @@ __all__ = [
     "scaled_dot_product_attention",
     "scatter",
     "scatter_add",
+    "searchsorted",
     "select",
     "selu",
     "sigmoid",
@@ -659,6 +711,7 @@ __all__ = [
     "softplus",
     "softshrink",
     "softsign",
+    "sort",
     "split",
     "split_heads",
     "sqrt",
@@ -685,6 +738,7 @@ __all__ = [
     "tensordot",
     "threshold",
     "tile",
+    "topk",
     "transpose",
     "tril",
     "triu",

@@ -205,7 +205,8 @@ def _columns(windows: Tensor, groups: int) -> Tensor:
 
 
 def _conv_grad(g: Tensor, out: Tensor, x: Tensor, weight: Tensor, moves: Slides, groups: int) -> tuple[Tensor, Tensor]:
-    return transposed(g, weight, x.shape[2:], moves, groups), _weight_grad(g, x, weight, moves, groups)
+    dweight = _weight_grad(g, x, weight, moves, groups)
+    return transposed(g, weight, x.shape[2:], moves, groups), dweight
 
 
 def _weight_grad(g: Tensor, x: Tensor, weight: Tensor, moves: Slides, groups: int) -> Tensor:

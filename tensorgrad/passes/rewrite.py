@@ -21,23 +21,23 @@ def rewrite(graph: Graph, rule: Rule, keep: set[int] | None = None) -> Graph:
         keep: ids of the nodes to visit; others are left out. All by default.
     """
     new = Graph(slots=dict(graph.slots))
-    values: dict[Value, Value] = {}
+    results: list[tuple[Value, ...]] = []  # what stands for each node's, in the new graph
     for node in graph.nodes:
         if keep is not None and node.id not in keep:
+            results.append(())
             continue
-        place, inputs = len(new.nodes), tuple([values[v] for v in node.inputs])
+        place, inputs = len(new.nodes), tuple([results[source][result] for source, result in node.inputs])
         same = place == node.id and inputs == node.inputs
         moved = node if same else Node(place, node.op, inputs, node.attrs, node.types, node.site)
         found = rule(new, moved)
         if found is None:
             new.nodes.append(moved)
-            for i in range(len(node.types)):
-                values[Value(node.id, i)] = Value(place, i)
+            found = moved.values
         elif isinstance(found, Value):
-            values[Value(node.id)] = found
-        else:
-            values.update(zip(node.values, found, strict=True))
-    carry_over(graph, new, values.__getitem__)
+            found = (found,)
+        assert len(found) == len(node.types)
+        results.append(found)
+    carry_over(graph, new, lambda value: results[value.node][value.result])
     return new
 
 

@@ -47,7 +47,7 @@ def constant(graph: Graph, number: Any, type_: TensorType, like: Node) -> Value:
     return Value(spread.id)
 
 
-def _simplify(graph: Graph, node: Node) -> Value | None:
+def _simplify(graph: Graph, node: Node) -> Value | tuple[Value, ...] | None:
     if node.op in _FOLDABLE:
         numbers = [uniform(graph, v) for v in node.inputs]
         if all(n is not None for n in numbers):
@@ -57,6 +57,8 @@ def _simplify(graph: Graph, node: Node) -> Value | None:
     if node.op == "custom_grad":
         # derivatives are taken before passes run
         return node.inputs[0]
+    if node.op == "checkpoint":
+        return node.inputs[: node.attrs["count"]]
     rule = _VIEWS.get(node.op)
     return rule(graph, node) if rule else None
 
@@ -152,8 +154,16 @@ def _broadcast(graph: Graph, node: Node) -> Value | None:
     return _append(graph, node, inner.inputs, shape=node.attrs["shape"]) if inner.op == "broadcast_to" else None
 
 
+def _after(graph: Graph, node: Node) -> Value | None:
+    source = graph.node(node.inputs[0])
+    # what is there all the time needs no waiting for; other values of the copy tell it from the original
+    kept = source.op in ("array", "pack") or (source.op == "leaf" and source.attrs["role"] != "input")
+    return node.inputs[0] if kept else None
+
+
 _VIEWS: dict[str, Callable[[Graph, Node], Value | None]] = {
     "reshape": _reshape,
     "permute": _permute,
     "broadcast_to": _broadcast,
+    "after": _after,
 }

@@ -8,11 +8,12 @@ from dataclasses import replace
 
 from tensorgrad.device.base import Limits
 from tensorgrad.graph import Value
-from tensorgrad.lower.compose import TEMPLATES
+from tensorgrad.lower.compose import SCANS, TEMPLATES
 from tensorgrad.lower.kernel import Kernel
 from tensorgrad.lower.lowering import Lowered
 from tensorgrad.plan import Binding, KernelSpec
 from tensorgrad.wgsl import attention, matmul
+from tensorgrad.wgsl.lines import line_kernel
 from tensorgrad.wgsl.maps import MAP, map_kernel
 from tensorgrad.wgsl.matmul_tiles import Tile
 from tensorgrad.wgsl.module import Buffers
@@ -88,9 +89,11 @@ class Writer:
         return replace(spec, name=f"{kernel.kind} {name}", op_index=index, bindings=bindings)
 
     def _write(self, kernel: Kernel, shape: Shape | None, numbers: dict[int, int]) -> KernelSpec:
-        """The text of a map or row kernel."""
+        """The text of a kernel without operands in place."""
         buffers = _buffers(self.lowered, kernel)
-        if kernel.kind == "row":
+        if kernel.line:
+            wgsl, threads, size = line_kernel(kernel, buffers, self.limits, shape)
+        elif kernel.kind == "row":
             wgsl, threads, size = row_kernel(kernel, buffers, self.limits, shape)
         else:
             wgsl, threads, size = map_kernel(kernel, buffers, shape or MAP)
@@ -112,5 +115,5 @@ def _buffers(lowered: Lowered, kernel: Kernel) -> Buffers:
 def label(lowered: Lowered, kernel: Kernel) -> str:
     """What a kernel computes, in a few words: its first operations."""
     nodes = [lowered.graph.nodes[i] for i in sorted(kernel.nodes)]
-    ops = list(dict.fromkeys(n.op for n in nodes if n.op not in TEMPLATES))
+    ops = list(dict.fromkeys(n.op for n in nodes if n.op not in TEMPLATES - SCANS))
     return "+".join(ops[:4]) + ("+..." if len(ops) > 4 else "")

@@ -24,13 +24,13 @@ def map_kernel(kernel: Kernel, buffers: Buffers, shape: Shape = MAP) -> tuple[st
         body.line(f"let r = w * {size}u + lid;")
         body.line(f"if (r >= {count}u) {{ return; }}")
         body.bind(kernel.rows, "r")
-        _store_all(body, buffers, kernel.stores)
+        store_all(body, buffers, kernel.stores)
     else:
         with body.loop(f"for (var u = 0u; u < {each}u; u++)", {}):
             body.line(f"let r = (w * {each}u + u) * {size}u + lid;")
             body.line(f"if (r >= {count}u) {{ break; }}")
             body.bind(kernel.rows, "r")
-            _store_all(body, buffers, kernel.stores)
+            store_all(body, buffers, kernel.stores)
     source = module(
         buffers.declarations(),
         body.functions.values(),
@@ -41,7 +41,7 @@ def map_kernel(kernel: Kernel, buffers: Buffers, shape: Shape = MAP) -> tuple[st
     return source, count if each == 1 else -(-count // (each * size)) * size, size
 
 
-def _store_all(body: Body, buffers: Buffers, stores: list[Store]) -> None:
+def store_all(body: Body, buffers: Buffers, stores: list[Store]) -> None:
     """All values first, then the stores: a store may overwrite what another expression reads."""
     body.expect(*(s.expr for s in stores))
     values = [body.value(s.expr) for s in stores]

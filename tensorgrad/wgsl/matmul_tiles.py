@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -107,16 +107,17 @@ FAR = 2.0
 """How many times as long as the best a tile may take by the estimate, and still be worth a measurement."""
 
 
+@functools.lru_cache(4096)  # the layers of a model have the same sizes
 def estimate(batch: int, m: int, n: int, k: int, limits: Limits, half: bool = False) -> float:
     """Nanoseconds that a matmul of these sizes takes with its best tile, on a large GPU."""
     return min(_time(batch, m, n, k, t) for t in _fitting(limits, half))
 
 
-def _fitting(limits: Limits, half: bool) -> Iterator[Tile]:
+@functools.lru_cache(16)
+def _fitting(limits: Limits, half: bool) -> tuple[Tile, ...]:
     """The tiles that a device can run, those for f16 among them where `half`."""
-    yield from (t for t in TILES if t.fits(limits))
-    if half and limits.matrices:
-        yield from (t for t in MATRICES if t.fits(limits))
+    known = [*TILES, *MATRICES] if half and limits.matrices else TILES
+    return tuple(t for t in known if t.fits(limits))
 
 
 class Speed(NamedTuple):

@@ -61,7 +61,7 @@ def choose(kernel: Kernel, limits: Limits) -> Shape:
     rows = kernel.rows.size
     loops = [e.data[1].size for s in kernel.stores for e in reductions(s.expr)]
     length = max([*loops, kernel.cols.size if kernel.cols else 1])
-    adjacent = _along_memory(kernel)
+    adjacent = along_memory(kernel)
     most = min(limits.invocations, 256)
     if limits.software:
         rounds = sum(loops) + (kernel.cols.size if kernel.cols else 0)
@@ -99,11 +99,11 @@ def _on_cpu(rows: int, rounds: int, adjacent: bool, most: int, limits: Limits) -
     return Shape(1 if lanes > 1 or rows < 64 else 64, lanes, adjacent, unroll=UNROLL if lanes > 1 else 1)
 
 
-def _along_memory(kernel: Kernel) -> bool:
+def along_memory(kernel: Kernel) -> bool:
     """Whether most of what its loops read lies along the rows: the loop variable has stride 1."""
     along = across = 0
-    for store in kernel.stores:
-        for e in walk(store.expr):
+    for root in kernel.expressions():
+        for e in walk(root):
             if e.op != "load":
                 continue
             index: Index = e.data[1]
@@ -123,6 +123,24 @@ def row_kernel(kernel: Kernel, buffers: Buffers, limits: Limits, shape: Shape | 
     return source, groups * shape.size, shape.size
 
 
+def locate(body: Body, shape: Shape, rows: Var) -> None:
+    """Which row an invocation has (`r`, if it is `live`), at which `place` in the workgroup, as which `lane`."""
+    first, second = (("lane", shape.lanes), ("place", shape.rows))
+    if not shape.adjacent:
+        first, second = second, first
+    if shape.size > 1:
+        body.line(f"let {first[0]} = lid % {first[1]}u;" if first[1] > 1 else f"let {first[0]} = 0u;")
+        body.line(f"let {second[0]} = lid / {first[1]}u;" if first[1] > 1 else f"let {second[0]} = lid;")
+    else:
+        body.line("let lane = 0u;")
+        body.line("let place = 0u;")
+    body.line(f"let row = w * {shape.rows}u + place;")
+    # lanes without a row compute the last one along: barriers need everybody
+    body.line(f"let r = min(row, {rows.size - 1}u);")
+    body.line(f"let live = row < {rows.size}u;")
+    body.bind(rows, "r")
+
+
 class _Rows:
     def __init__(self, kernel: Kernel, buffers: Buffers, shape: Shape) -> None:
         self.kernel, self.buffers, self.shape = kernel, buffers, shape
@@ -130,21 +148,8 @@ class _Rows:
         self.shared: dict[str, str] = {}
 
     def source(self) -> str:
-        body, shape, rows = self.body, self.shape, self.kernel.rows
-        first, second = (("lane", shape.lanes), ("place", shape.rows))
-        if not shape.adjacent:
-            first, second = second, first
-        if shape.size > 1:
-            body.line(f"let {first[0]} = lid % {first[1]}u;" if first[1] > 1 else f"let {first[0]} = 0u;")
-            body.line(f"let {second[0]} = lid / {first[1]}u;" if first[1] > 1 else f"let {second[0]} = lid;")
-        else:
-            body.line("let lane = 0u;")
-            body.line("let place = 0u;")
-        body.line(f"let row = w * {shape.rows}u + place;")
-        # lanes without a row compute the last one along: barriers need everybody
-        body.line(f"let r = min(row, {rows.size - 1}u);")
-        body.line(f"let live = row < {rows.size}u;")
-        body.bind(rows, "r")
+        body, shape = self.body, self.shape
+        locate(body, shape, self.kernel.rows)
         body.expect(*(s.expr for s in self.kernel.stores))
         for group in self._groups():
             self._reduce(group)

@@ -73,7 +73,7 @@ def signature(kernel: Kernel, place: Callable[[Value], Place]) -> tuple[Hashable
 
 def _head(kernel: Kernel, write: Callable[[Expr], int]) -> Hashable:
     """What a template of its own goes by."""
-    inner, scores = kernel.matmul, kernel.attention
+    inner, scores, line = kernel.matmul, kernel.attention, kernel.line
     if inner:
         return inner.batch, inner.m, inner.n, inner.k, inner.dtype.name, write(inner.a), write(inner.b)
     if scores:
@@ -81,4 +81,6 @@ def _head(kernel: Kernel, write: Callable[[Expr], int]) -> Hashable:
         wrote = tuple(None if e is None else write(e) for e in operands)
         sizes = scores.batch, scores.i, scores.j, scores.e, scores.f
         return scores.part, sizes, scores.scale, scores.causal, wrote, tuple(result_of(s) for s in kernel.stores)
+    if line:
+        return line.op, line.reverse, tuple(write(e) for e in line.operands)
     return None

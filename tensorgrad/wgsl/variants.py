@@ -13,7 +13,7 @@ from tensorgrad.device.base import Limits
 from tensorgrad.lower.expr import reductions, walk
 from tensorgrad.lower.index import dynamics
 from tensorgrad.lower.kernel import Kernel
-from tensorgrad.wgsl import attention_tiles, matmul_tiles, rows
+from tensorgrad.wgsl import attention_tiles, lines, matmul_tiles, rows
 from tensorgrad.wgsl.maps import MAP
 from tensorgrad.wgsl.matmul import oriented
 from tensorgrad.wgsl.matmul_matrix import multiplies_halves
@@ -36,6 +36,8 @@ def variants(kernel: Kernel, limits: Limits) -> tuple[Variant, ...]:
             attention_tiles.choose(kernel.attention, limits),
             *attention_tiles.candidates(kernel.attention, limits),
         )
+    elif kernel.line:
+        found = lines.variants(kernel, limits)
     elif kernel.kind == "row":
         found = (rows.choose(kernel, limits), *_shapes(kernel, limits))
     else:

@@ -48,8 +48,11 @@ DISTINCT = np.random.default_rng(3).permutation(12).reshape(3, 4) * 0.7 - 3.1
 INDEX = np.array([[2, 0], [2, 1]], np.int32)
 CONDITION = np.arange(12).reshape(3, 4) % 3 == 0
 
+CURVED = "tan sinh cosh asinh exp2 sinc elu selu celu softplus logsigmoid mish softsign tanhshrink"
+
 CASES = [
     *(Case(n, getattr(ops, n), (X,)) for n in ("neg", "abs", "exp", "expm1", "sin", "cos", "tanh", "sigmoid", "erf")),
+    *(Case(n, getattr(ops, n), (X,)) for n in ("erfc", "atan")),
     *(Case(n, getattr(ops, n), (P,)) for n in ("sqrt", "rsqrt", "log", "log1p")),
     *(Case(n, getattr(ops, n), (X,)) for n in ("sign", "floor", "ceil", "round")),
     *(Case(n, getattr(ops, n), (X, Y)) for n in ("add", "sub", "mul", "maximum", "minimum")),
@@ -77,6 +80,7 @@ CASES = [
     Case("sum", lambda a: a.sum(), (X,)),
     *(Case(n, lambda a, n=n: getattr(ops, n)(a, 1), (DISTINCT,)) for n in ("max", "min")),
     *(Case(n, lambda a, n=n: getattr(ops, n)(a), (DISTINCT,)) for n in ("max", "min")),
+    *(Case("prod", lambda a, axis=axis: ops.prod(a, axis), (normal(2, 3, 4),)) for axis in ((0, 2), 1, None)),
     Case("gather", lambda a: ops.take(a, INDEX, 0), (X,)),
     Case("gather", lambda a: ops.take(a, INDEX, 1), (X,)),
     Case("scatter_add", lambda a: summed_at(a, ops.tensor(INDEX), 1, 3), (normal(2, 2, 2, 3),)),
@@ -93,6 +97,8 @@ CASES = [
     # what is made of primitives, where the pieces could fit badly
     Case("custom_grad", lambda a: ops.softmax(a), (X,)),
     Case("custom_grad", lambda a: ops.log_softmax(a, 0), (X,)),
+    Case("checkpoint", lambda a, w: ops.checkpoint(lambda a: ops.sin(a @ w) * a, a), (normal(4), normal(4, seed=1))),
+    Case("after", lambda a: ops.checkpoint(lambda a: ops.checkpoint(ops.sin, a) * a, a), (X,)),
     Case("log", lambda a: ops.logsumexp(a), (X,)),
     Case("rsqrt", lambda a, w, b: ops.layer_norm(a, 4, w, b), (X, normal(4), normal(4, seed=1))),
     Case("erf", ops.gelu, (X,)),
@@ -103,6 +109,19 @@ CASES = [
     Case("sqrt", lambda a: ops.std(a, 1), (X,)),
     Case("where", lambda a: ops.cross_entropy(a, np.array([1, 0, 3])), (X,)),
     Case("mul", lambda a: a**-3 + a**5, (P,)),
+    *(Case("custom_grad", getattr(ops, n), (X * 0.8,)) for n in CURVED.split()),
+    *(Case("custom_grad", getattr(ops, n), (P / (P + 0.5),)) for n in ("asin", "acos", "atanh", "logit")),
+    Case("custom_grad", ops.acosh, (P + 1,)),
+    *(Case("custom_grad", getattr(ops, n), (X, Y)) for n in ("atan2", "hypot", "logaddexp", "logaddexp2")),
+    Case("custom_grad", ops.xlogy, (X, P)),
+    Case("custom_grad", lambda a: ops.var(a, 0), (X,)),
+    *(Case("custom_grad", lambda a, p=p: ops.norm(a, p, 1), (X,)) for p in (2, 3, 1.5)),
+    Case("custom_grad", lambda a, w: ops.rms_norm(a, 4, w), (X, normal(4))),
+    Case("custom_grad", lambda a: ops.group_norm(a, 2), (X,)),
+    Case("custom_grad", ops.normalize, (X,)),
+    Case("pow", lambda a: ops.local_response_norm(a, 3, 0.5), (normal(2, 4, 2),)),
+    Case("log", lambda a: ops.logsumexp(a, (0, 1)), (X,)),
+    Case("sigmoid", ops.swiglu, (X,)),
 ]
 
 WITHOUT_DIFFERENCES = {

@@ -172,10 +172,17 @@ def could_go_on(source: str) -> bool:
     return bool(statements) and isinstance(getattr(statements[-1], "body", None), list)
 
 
+class _Transcript(io.TextIOWrapper):
+    """A stream to the page, which goes back to the start of the line at a carriage return, as terminals do."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 def _unbuffered(descriptor: int) -> io.TextIOWrapper:
     """A text stream whose every write goes out at once, so that a dot printed in a busy loop is seen."""
     raw = open(descriptor, "wb", buffering=0, closefd=False)  # noqa: SIM115  open as long as Python runs
-    return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
+    return _Transcript(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
 
 
 def _no_input(prompt: object = "") -> NoReturn:
