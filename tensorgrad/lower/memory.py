@@ -7,6 +7,7 @@ writing in one dispatch, ranges apart or not.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,15 +64,20 @@ class _Pooled:
     """A buffer for temporaries.
 
     Attributes:
-        layout: of the packs that it is for; nothing for single values.
-        lives: the first and the last kernel that needs each value in it.
+        lives: the first and the last kernel that needs each value in it, in order.
         places: in the plan, once it is there: the whole, then each part of a pack.
     """
 
     nbytes: int
-    layout: Hashable
     lives: list[tuple[int, int]] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
+
+    def used(self, first: int, last: int) -> int | None:
+        """The last kernel before `first` that needs it (0 for none); nothing where it is not free up to `last`."""
+        at = bisect_left(self.lives, (first,))
+        before = self.lives[at - 1][1] if at else 0
+        busy = (at and before >= first) or (at < len(self.lives) and self.lives[at][0] <= last)
+        return None if busy else before
 
 
 class Planner:
@@ -165,18 +171,17 @@ class Planner:
                 if value not in self.where and value not in inplace:
                     whole = self.packs.get(value, value)
                     lives[whole] = lives.get(whole, (step, step))[0], step
-        buffers: list[_Pooled] = []
+        buffers: dict[Hashable, list[_Pooled]] = {}
         found: dict[Value, _Pooled] = {}
         for value in sorted(lives, key=lambda v: -self.graph.type(v).nbytes):
             layout, (first, last) = _layout(self.graph, value), lives[value]
-            free = [b for b in buffers if b.layout == layout and all(last < x or y < first for x, y in b.lives)]
+            alike = buffers.setdefault(layout, [])
+            rests = ((b.nbytes, b.used(first, last), n) for n, b in enumerate(alike))
+            free = [(nbytes, first - used, n) for nbytes, used, n in rests if used is not None]
             if not free:
-                free = [_Pooled(storage_bytes(self.graph.type(value).nbytes), layout)]
-                buffers += free
-            found[value] = min(
-                free, key=lambda b: (b.nbytes, first - max((y for _, y in b.lives if y < first), default=0))
-            )
-            found[value].lives.append((first, last))
+                alike.append(_Pooled(storage_bytes(self.graph.type(value).nbytes)))
+            found[value] = alike[min(free)[2] if free else -1]
+            insort(found[value].lives, (first, last))
         return found
 
     def _place(self, value: Value, pooled: Mapping[Value, _Pooled]) -> None:

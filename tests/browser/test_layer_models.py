@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from layer_models import WORK, agrees
+from layer_models import agrees
 
 pytestmark = pytest.mark.webgpu(timeout=300)
 
 
-@pytest.mark.parametrize("name", WORK)
+@pytest.mark.parametrize("name", ["transformer", "lstm", "autoencoder"])
 async def test_losses_agree(name: str) -> None:
     await agrees(name, "webgpu")
