@@ -23,6 +23,7 @@ from tensorgrad.errors import DtypeError
 from tensorgrad.ops.core import TensorLike, broadcast_to, meet
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.matmul import matmul
+from tensorgrad.ops.reduce import require_float
 from tensorgrad.ops.reduce import sum as sum_
 from tensorgrad.ops.views import flip, permute, reshape, swapaxes
 from tensorgrad.ops.windows import Numbers, Slide, Slides, numbers, overlap_add, slides, window_p
@@ -151,6 +152,8 @@ def _convolved(x: Tensor, weight: Tensor, moves: Slides, groups: int) -> Tensor:
 
 
 def _check(op: str, rank: int, x: Tensor, weight: Tensor, groups: int) -> None:
+    if weight.dtype.is_float:
+        require_float(op, x)
     if x.ndim != rank + 2 or weight.ndim != rank + 2:
         fail(
             f"{op}: expected an input with {rank + 1} or {rank + 2} axes and a weight with {rank + 2}, "

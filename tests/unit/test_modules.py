@@ -13,7 +13,7 @@ from reference.stored import f, run
 from tensorgrad import nn, ops
 from tensorgrad.autodiff import append_grad
 from tensorgrad.dtypes import f32, i32
-from tensorgrad.errors import CheckpointError, DtypeError, TraceError
+from tensorgrad.errors import CheckpointError, DtypeError, TensorgradError, TraceError
 from tensorgrad.tensor import Tensor
 
 # Registration ------------------------------------------------------------------------------
@@ -106,6 +106,20 @@ def test_outside_a_trace_a_call_says_what_to_do() -> None:
 def test_a_module_without_forward() -> None:
     with pytest.raises(NotImplementedError, match="Module defines no forward"):
         call(nn.Module(), np.ones(1, np.float32))
+    with pytest.raises(TensorgradError, match=r"write one: def forward\(self, x\)"):
+        call(nn.Module(), np.ones(1, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("module", "shape"),
+    [(nn.Linear(3, 2), (4, 3)), (nn.Conv1d(3, 2, 1), (4, 3, 5)), (nn.ConvTranspose1d(3, 2, 1), (4, 3, 5))],
+    ids=lambda value: type(value).__name__,
+)
+def test_integers_by_weights_of_floats_are_refused_as_by_pytorch(module: nn.Module, shape: tuple[int, ...]) -> None:
+    with pytest.raises(DtypeError, match=r"needs a floating-point tensor, got i32\[4, 3.*\.astype\(tg\.f32\)"):
+        call(module, np.ones(shape, np.int32))
+    with pytest.raises(DtypeError, match="indices must be integers, got f32"):
+        call(nn.Embedding(4, 3), np.ones(shape, np.float32))
 
 
 def test_parameters_hold_copies_and_survive_copying() -> None:
