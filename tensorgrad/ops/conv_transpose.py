@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from tensorgrad.ops.convolution import biased, operands, transposed
 from tensorgrad.ops.core import TensorLike
-from tensorgrad.ops.reduce import require_float
 from tensorgrad.ops.views import reshape
 from tensorgrad.ops.windows import Numbers, Slide, numbers
 from tensorgrad.shape import fail
@@ -119,8 +118,6 @@ def _spread(
 
 
 def _check(op: str, rank: int, x: Tensor, weight: Tensor, groups: int) -> None:
-    if weight.dtype.is_float:
-        require_float(op, x)
     if x.ndim != rank + 2 or weight.ndim != rank + 2:
         fail(
             f"{op}: expected an input with {rank + 1} or {rank + 2} axes and a weight with {rank + 2}, "
