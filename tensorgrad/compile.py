@@ -10,7 +10,6 @@ import numpy as np
 
 from tensorgrad.backend import open_backend
 from tensorgrad.callsite import call_site
-from tensorgrad.checkpoints import Checkpoints
 from tensorgrad.checks import require_whole
 from tensorgrad.compiled import Built
 from tensorgrad.dtypes import DType, f16, f32
@@ -54,7 +53,8 @@ async def compile(
         inputs: a mapping or tuple of specs, `{"x": tg.f32[64, 784], "y": tg.i32[64]}`, nested at will. Those of a
             mapping are passed to `loss_fn` by their names.
         state: another training's `state` (its device and seed too), to train the same module with a second loss.
-        device: `"webgpu"`, `"numpy"`, `"interpret"`, a GPUDevice; None takes WebGPU where there is an adapter.
+        device: `"webgpu"`, `"numpy"`, `"interpret"`, a GPUDevice, or another training's `train.state.backend`, for
+            another model on its device; None takes WebGPU where there is an adapter, the same one each time.
         seed: of dropout and other random numbers; None draws one (`train.state.seed` tells it).
         dtype: `tg.f16` is mixed precision: matmuls (convolutions and attention too) multiply numbers of 16 bits and
             add them up in 32; everything else, the weights among it, stays f32. The loss is scaled as by
@@ -116,7 +116,7 @@ async def compile(
     return train
 
 
-class Train(Fitting, Checkpoints, Inspected):
+class Train(Fitting, Inspected):
     """A compiled training step. Made by `tg.compile`.
 
     Attributes:

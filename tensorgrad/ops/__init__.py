@@ -315,6 +315,13 @@ from tensorgrad.ops.random import (
     step_scalar,
     uniform,
 )
+from tensorgrad.ops.ranking import (
+    bucketize,
+    kthvalue,
+    median,
+    quantile,
+    searchsorted,
+)
 from tensorgrad.ops.reduce import (
     amax,
     amin,
@@ -355,11 +362,6 @@ from tensorgrad.ops.scatter import (
 )
 from tensorgrad.ops.sorting import (
     argsort,
-    bucketize,
-    kthvalue,
-    median,
-    quantile,
-    searchsorted,
     sort,
     topk,
 )

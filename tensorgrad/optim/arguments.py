@@ -46,7 +46,7 @@ def check_hyper(who: str, hyper: Mapping[str, Any]) -> None:
 def check_option(who: str, name: str, value: Any) -> None:
     """Raises InputError for an option that makes no sense, of those that all optimizers have."""
     if name == "params":
-        fits = value is None or isinstance(value, str) or callable(value)
+        fits = value is None or _names_parameters(value)
         require(who, name, value, fits, "a pattern such as '*.bias', or a function of the name")
     elif name == "accumulate":
         require_whole(who, name, value, 1)
@@ -93,7 +93,12 @@ def checked_groups(who: str, groups: Any, known: Sequence[str]) -> tuple[tuple[W
 def _is_group(pair: Any) -> bool:
     if not isinstance(pair, list | tuple) or len(pair) != 2:
         return False
-    return (isinstance(pair[0], str) or callable(pair[0])) and isinstance(pair[1], Mapping)
+    return _names_parameters(pair[0]) and isinstance(pair[1], Mapping)
+
+
+def _names_parameters(which: Any) -> bool:
+    """A module can be called too, but not with a name."""
+    return isinstance(which, str) or (callable(which) and not hasattr(which, "named_parameters"))
 
 
 def check_used(who: str, groups: Groups, params: Which | None, names: Sequence[str]) -> None:

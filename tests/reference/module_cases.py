@@ -249,8 +249,44 @@ OTHERS = {
         "nn.Embedding.from_pretrained(nn.Linear(2, 3).weight, freeze=False)", {"i": np.array([2, 0], np.int32)}, "m(i)"
     ),
     "dropouts": Called(
-        "nn.Sequential(nn.Dropout(0.5, True), nn.Dropout2d(), nn.AlphaDropout(0.2))", IMAGES, training=False
+        "nn.Sequential(nn.Dropout(0.5, True), nn.Dropout2d(), nn.AlphaDropout(0.2), nn.Identity())",
+        IMAGES,
+        training=False,
+    ),
+    "dropout of lines": Called("nn.Dropout1d()", LINES, training=False),
+    "batch norms of rows": Called("nn.BatchNorm1d(4)", {"x": normal(6, 4)}, training=False),
+    "modules by name": Called(
+        "nn.ModuleDict({'b': nn.Linear(3, 2), 'a': nn.Tanh()})", {"x": normal(2, 3)}, "m['a'](m['b'](x))"
     ),
 }
 
-CALLED = RECURRENT | ATTENTION | TRANSFORMERS | ACTIVATIONS | NORMS | IMAGE_MODULES | OTHERS
+CLASSES = {"x": normal(4, 5), "t": np.array([0, 4, 2, 2], np.int32)}
+SIDES = {"x": normal(3, 4), "y": normal(3, 4, seed=1), "t": np.array([1, -1, 1], np.int32)}
+
+LOSSES = {
+    "losses of numbers": Called(
+        "nn.ModuleList([nn.MSELoss(), nn.L1Loss(reduction='sum'), nn.SmoothL1Loss(beta=0.5), "
+        "nn.HuberLoss('none', 0.75)])",
+        {"x": normal(3, 4), "y": normal(3, 4, seed=1)},
+        "tuple(f(x, y) for f in m)",
+    ),
+    "losses of classes": Called(
+        "nn.ModuleList([nn.CrossEntropyLoss(), nn.CrossEntropyLoss(ignore_index=2, label_smoothing=0.1), "
+        "nn.NLLLoss(reduction='none')])",
+        CLASSES,
+        "(m[0](x, t), m[1](x, t), m[2](nn.functional.log_softmax(x, -1), t))",
+    ),
+    "losses of probabilities": Called(
+        "nn.ModuleList([nn.BCEWithLogitsLoss(), nn.BCELoss(reduction='sum'), "
+        "nn.KLDivLoss(reduction='batchmean', log_target=True)])",
+        {"x": normal(3, 4), "y": normal(3, 4, seed=1)},
+        "(m[0](x, nn.functional.sigmoid(y)), m[1](nn.functional.sigmoid(x), nn.functional.sigmoid(y)), m[2](x, y))",
+    ),
+    "losses of angles": Called(
+        "nn.ModuleList([nn.CosineSimilarity(), nn.CosineSimilarity(0, 1e-3), nn.CosineEmbeddingLoss(0.2)])",
+        SIDES,
+        "(m[0](x, y), m[1](x, y), m[2](x, y, t))",
+    ),
+}
+
+CALLED = RECURRENT | ATTENTION | TRANSFORMERS | ACTIVATIONS | NORMS | IMAGE_MODULES | OTHERS | LOSSES

@@ -189,6 +189,8 @@ REDUCTIONS = [
 CREATION = [
     Row(name, f"{expr} + 0 * x", {"x": f(0)}, torch and f"{torch} + 0 * x", grad=False)
     for name, expr, torch in (
+        ("ones_like", "ones_like(arange(3)) * 3", None),
+        ("zeros_like", "zeros_like(arange(3)) + 2", None),
         ("linspace", "linspace(-1, 2.5, 7)", None),
         ("linspace long", "linspace(0.1, 0.7, 100)", None),
         ("linspace one", "linspace(3, 5, 1)", None),
@@ -208,9 +210,6 @@ CREATION = [
         ("arange none", "arange(3, 3)", None),
         ("arange end", "arange(1.5, 5)", None),
     )
-] + [
-    Row(f"meshgrid {how}", f"stack(meshgrid(a, b, indexing='{how}'))", {"a": normal(3), "b": normal(2)})
-    for how in ("ij", "xy")
 ]
 
 ROWS = [*MATH, *LOGIC, *ACTIVATIONS, *NORMS, *REDUCTIONS, *CREATION]

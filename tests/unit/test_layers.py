@@ -75,10 +75,10 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: nn.MaxPool2d(2, return_indices=True), "return_indices is not offered"),
     (lambda: nn.Conv1d(1, 1, 3, padding_mode="mirror"), "padding_mode is one of 'zeros'"),  # type: ignore[arg-type]
     (lambda: nn.Linear(2, 2).to(tg.f16), r"tg\.compile\(\.\.\., dtype=tg\.f16\)"),  # type: ignore[arg-type]
-    (lambda: optim.AdamW(nn.Linear(2, 2).parameters(), lr=1e-3), r"not a generator.*groups=\[\('head\.\*'"),  # type: ignore[call-arg]
-    (lambda: optim.SGD(nn.Linear(2, 2), 0.1), "not a Linear"),
-    (lambda: optim.SGD(0.1, groups=[{"params": [], "lr": 1.0}]), "a pair of names and changes"),  # type: ignore[list-item]
-    (lambda: optim.SGD(0.1, groups=[(nn.Linear(2, 2), {"lr": 1.0})]), "a pair of names and changes"),
+    (lambda: optim.AdamW(nn.Linear(2, 2).parameters(), lr=1e-3), r"AdamW is given no parameters.*groups= gives"),  # type: ignore[call-arg]
+    (lambda: optim.SGD(nn.Linear(2, 2), 0.1), "SGD is given no parameters"),
+    (lambda: optim.SGD(0.1, groups=[{"params": [], "lr": 1.0}]), r"groups must be pairs such as"),  # type: ignore[list-item]
+    (lambda: optim.SGD(0.1, groups=[(nn.Linear(2, 2), {"lr": 1.0})]), r"groups must be pairs such as"),
 ]
 
 

@@ -1,6 +1,7 @@
 // Puts the prompt, the transcript and the session together.
 
 import { Editor } from './editor.js';
+import { choose, download } from './files.js';
 import { History } from './history.js';
 import { Session } from './session.js';
 import { Transcript } from './transcript.js';
@@ -132,6 +133,13 @@ export class Repl {
       this._showEntry?.();
       this._transcript.write(STREAMS[stream], text);
     });
+    on('download', ({ name, bytes }) => download(name, bytes));
+    on('choose', ({ accept }) =>
+      choose(accept).then(
+        (bytes) => this.session.chosen(bytes),
+        (error) => this.session.chosen(null, error.message),
+      ),
+    );
     on('stuck', ({ canRestartOnly }) => this._stuck(canRestartOnly));
     on('state', (state) => this._changed(state));
   }

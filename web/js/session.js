@@ -5,7 +5,7 @@ const STUCK_AFTER = 2000;
 
 /**
  * Events: `state` (detail: 'loading' | 'ready' | 'running' | 'failed'), and the worker's messages
- * under their own names (`progress`, `device`, `ready`, `failed`, `write`, `plot`), and `stuck`
+ * under their own names (`progress`, `device`, `ready`, `failed`, `write`, `plot`, `download`, `choose`), and `stuck`
  * (detail: {canRestartOnly: boolean}) where an interrupt was not heard.
  */
 export class Session extends EventTarget {
@@ -73,6 +73,11 @@ export class Session extends EventTarget {
       if (!this._heard && this._flag) this._flag[0] = 2;
     });
     this._later(STUCK_AFTER, id, () => this._emit('stuck', { canRestartOnly: !this._flag && !this._heard }));
+  }
+
+  /** The answer to `choose`: a file's bytes or null, or why there is none. */
+  chosen(bytes, error = null) {
+    this._worker.postMessage({ type: 'chosen', bytes, error });
   }
 
   _later(delay, id, action) {

@@ -4,7 +4,7 @@ import { countFetches, sumOfLengths } from './progress.js';
 
 const SITE = new URL('../', import.meta.url);
 const PACKAGES = ['numpy', 'tensorgrad-webgpu'];
-const PAGE_MODULES = ['__init__.py', 'completing.py', 'console.py', 'frames.py', 'plotting.py'];
+const PAGE_MODULES = ['__init__.py', 'completing.py', 'console.py', 'files.py', 'frames.py', 'plotting.py'];
 
 const at = (path) => new URL(path, SITE).href;
 

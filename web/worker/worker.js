@@ -4,9 +4,11 @@
 //                    {type: 'run', id, source, force}
 //                    {type: 'complete', id, line}
 //                    {type: 'interrupt', id}             the id of the run to stop
+//                    {type: 'chosen', bytes, error}      a file, or null; or why the page shows none
 //   worker to page   {type: 'progress', what, loaded, total}   {type: 'device', device}
 //                    {type: 'ready', versions}           {type: 'failed', message}
 //                    {type: 'write', stream, text}       {type: 'plot', text}
+//                    {type: 'download', name, bytes}     {type: 'choose', accept}
 //                    {type: 'stopping', id}              the interrupt was heard
 //                    {type: 'done', id, status, text, milliseconds}
 //                    {type: 'completions', id, items, start}
@@ -22,6 +24,7 @@ const send = (message) => self.postMessage(message);
 let console_ = null;
 let flag = null;
 let running = null;
+let chosen = null; // takes the page's answer to 'choose'
 
 async function start(shared) {
   findDevice().then((device) => send({ type: 'device', device }));
@@ -35,7 +38,14 @@ async function start(shared) {
   pyodide.setInterruptBuffer(flag);
   const tensorgrad = pyodide.pyimport('tensorgrad');
   const page = pyodide.pyimport('tensorgrad_page');
-  console_ = page.start((text) => send({ type: 'plot', text }));
+  console_ = page.start(
+    (text) => send({ type: 'plot', text }),
+    (name, bytes) => send({ type: 'download', name, bytes }),
+    (accept) => new Promise((resolve, reject) => {
+      chosen = ({ bytes, error }) => (error ? reject(new Error(error)) : resolve(bytes));
+      send({ type: 'choose', accept });
+    }),
+  );
   const python = pyodide.runPython("__import__('platform').python_version()");
   send({ type: 'ready', versions: { python, tensorgrad: tensorgrad.__version__, pyodide: pyodide.version } });
   tensorgrad.destroy();
@@ -79,4 +89,5 @@ self.onmessage = ({ data }) => {
   } else if (data.type === 'run') run(data);
   else if (data.type === 'complete') complete(data);
   else if (data.type === 'interrupt') interrupt(data.id);
+  else if (data.type === 'chosen') chosen?.(data);
 };
