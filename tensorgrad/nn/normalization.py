@@ -39,7 +39,8 @@ class Affine(Module):
 
 
 def _sizes(where: str, normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
-    sizes: Sequence[Any] = normalized_shape if isinstance(normalized_shape, list | tuple) else (normalized_shape,)
+    given: Any = normalized_shape
+    sizes = given if isinstance(given, list | tuple) else (given,)
     for size in sizes:
         require_whole(where, "normalized_shape", size)
     return tuple(map(int, sizes))
