@@ -112,7 +112,7 @@ def functions() -> list[Entry]:
             Entry(
                 ", ".join(f"`{name}`" for name in sorted(aliases)),
                 str(len(cases) + len(rows)) if cases or rows else elsewhere,
-                str(graded) if graded else reason or elsewhere,
+                reason or (str(graded) if graded else elsewhere),
                 str(len(cases)) if cases else "",
             )
         )

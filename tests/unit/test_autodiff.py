@@ -17,10 +17,11 @@ from tensorgrad.errors import ShapeError, TraceError
 from tensorgrad.graph import Graph
 from tensorgrad.ops.arena import place
 from tensorgrad.ops.indexing import summed_at
+from tensorgrad.ops.sorting import unsort_p
 from tensorgrad.ops.windows import Slide, overlap_add
 from tensorgrad.primitive import REGISTRY
 from tensorgrad.tensor import Tensor
-from tensorgrad.trace import tensor_input, trace
+from tensorgrad.trace import bind, tensor_input, trace
 
 STEP = 1e-5
 # central differences with this step are off by its square times the third derivative
@@ -49,6 +50,11 @@ INDEX = np.array([[2, 0], [2, 1]], np.int32)
 CONDITION = np.arange(12).reshape(3, 4) % 3 == 0
 
 CURVED = "tan sinh cosh asinh exp2 sinc elu selu celu softplus logsigmoid mish softsign tanhshrink"
+
+
+def unsorted(a: Tensor, order: np.ndarray) -> Tensor:
+    return bind(unsort_p, a, ops.tensor(order))
+
 
 CASES = [
     *(Case(n, getattr(ops, n), (X,)) for n in ("neg", "abs", "exp", "expm1", "sin", "cos", "tanh", "sigmoid", "erf")),
@@ -109,6 +115,13 @@ CASES = [
     Case("sqrt", lambda a: ops.std(a, 1), (X,)),
     Case("where", lambda a: ops.cross_entropy(a, np.array([1, 0, 3])), (X,)),
     Case("mul", lambda a: a**-3 + a**5, (P,)),
+    Case("cumsum", lambda a: ops.cumsum(a * a, 1), (X,)),
+    Case("cumprod", lambda a: ops.cumprod(a, 1), (X,)),
+    Case("cummax", lambda a: ops.cummax(a, 1).values, (DISTINCT,)),
+    Case("cummin", lambda a: ops.cummin(a, 0).values, (DISTINCT,)),
+    Case("linear_scan", lambda a, b: ops.linear_scan(a, b), (X, Y)),
+    Case("sort", lambda a: ops.sort(a, 1).values * Y, (DISTINCT,)),
+    Case("unsort", lambda a: unsorted(a * a, np.array([[2, 0, 3, 1]] * 3, np.int32)), (X,)),
     *(Case("custom_grad", getattr(ops, n), (X * 0.8,)) for n in CURVED.split()),
     *(Case("custom_grad", getattr(ops, n), (P / (P + 0.5),)) for n in ("asin", "acos", "atanh", "logit")),
     Case("custom_grad", ops.acosh, (P + 1,)),
@@ -129,6 +142,7 @@ WITHOUT_DIFFERENCES = {
     "argmax": "gives integers",
     "argmin": "gives integers",
     "random_bits": "takes integers",
+    "searchsorted": "gives integers",
 }
 
 
