@@ -23,7 +23,6 @@ from tensorgrad.errors import (
     UnsupportedError,
 )
 from tensorgrad.ops import *  # noqa: F403
-from tensorgrad.ops import __all__ as _ops
 from tensorgrad.predict import Predictor, compile_forward
 from tensorgrad.record import Record
 from tensorgrad.runtime import Runtime, create_runtime
@@ -87,5 +86,5 @@ __all__ = [
     "u32",
     "update_state",
     "value_and_grad",
-    *_ops,
 ]
+__all__ += ops.__all__

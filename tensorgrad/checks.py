@@ -51,6 +51,12 @@ def require_whole(where: str, name: str, value: Any, least: int = 0) -> None:
     require(where, name, value, is_whole(value) and value >= least, f"a whole number, {least} or more")
 
 
+def require_sizes(where: str, **sizes: Any) -> None:
+    """Raises InputError for sizes of a layer that are no whole numbers, 0 or more."""
+    for name, size in sizes.items():
+        require_whole(where, name, size)
+
+
 def require_numbers(where: str, name: str, value: Any, count: int) -> None:
     """Raises InputError for anything but a tuple or list of so many numbers."""
     some = isinstance(value, list | tuple) and len(value) == count and all(map(is_number, value))

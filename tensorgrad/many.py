@@ -47,6 +47,9 @@ class ManySteps(ABC):
     _chunk = 1
     _destroyed = False
 
+    def __repr__(self) -> str:
+        return f"<Train of {self.state} with {self.optimizer!r}; await train.step({self.inputs})>"
+
     @property
     @abstractmethod
     def built(self) -> Built: ...

@@ -68,6 +68,9 @@ class Predictor(Inspected):
         self._programs: OrderedDict[tuple[tuple[int, ...], ...], _Program] = OrderedDict()
         self._store: Any = None
 
+    def __repr__(self) -> str:
+        return f"<Predictor of {self.state}; await it as predict({self.inputs})>"
+
     async def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the function on inputs in its structure, or as keywords.
 

@@ -91,6 +91,10 @@ class State:
         self.turns = Turns()
         self._clients: weakref.WeakKeyDictionary[Client, None] = weakref.WeakKeyDictionary()
 
+    def __str__(self) -> str:
+        size = sum(p.size for p in self.module.parameters())
+        return f"{type(self.module).__name__}, {size:,} parameters on {self.backend.name}, steps made: {self.steps:,}"
+
     @property
     def names(self) -> dict[int, str]:
         """`id -> name` of the module's parameters and buffers, for a trace.

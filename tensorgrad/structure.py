@@ -70,8 +70,8 @@ class Structure:
         Args:
             what: how the message calls it.
         """
-        args, kwargs = self.arguments(dict.fromkeys(self.leaves))
-        shape = ", ".join(["model", *(f"input{i}" for i in range(len(args))), *(f"{name}={name}" for name in kwargs)])
+        args, kwargs = self.arguments(self.leaves)
+        shape = f"model, {self}".removesuffix(", ")
         if not callable(fn):
             raise InputError(f"{what} must be a function that is called as fn({shape}), got {shown(fn)}", call_site())
         inner = getattr(fn, "forward", fn)  # a module's `__call__` takes anything
@@ -91,6 +91,11 @@ class Structure:
                 f"and {how}; it is {name}{signature}{place}. Let its arguments and `inputs` agree",
                 call_site(),
             ) from None
+
+    def __str__(self) -> str:
+        """As the arguments of a call: `x=f32[64, 784], y=i32[64]`."""
+        args, kwargs = self.arguments(self.leaves)
+        return ", ".join([*map(repr, args), *(f"{name}={spec!r}" for name, spec in kwargs.items())])
 
     def flatten(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """What a step was called with, by leaf name.

@@ -97,12 +97,14 @@ def draw(losses: list[float], predictions: np.ndarray) -> str:
     axes.plot(np.arange(len(smooth)) + 49, smooth, color="#1f4e9c", linewidth=2, label="mean of 50")
     axes.set(xlabel="step", ylabel="cross entropy", yscale="log", title="Training in the browser")
     axes.legend(frameon=False)
+    of_these = f" (in red: {len(wrong[:8])} of them, with what it is)" if len(wrong) else ""
     accuracy = float((predictions == labels).mean())
-    right_half.suptitle(f"Held-out digits: {accuracy:.1%} right (in red: {len(wrong)} of {len(labels)} are wrong)")
+    right_half.suptitle(f"Held-out digits: {accuracy:.1%} right, {len(wrong)} of {len(labels)} wrong{of_these}")
     for cell, index in zip(right_half.subplots(4, 8).flat, shown, strict=True):
         cell.imshow(images[index].reshape(28, 28), cmap="gray_r")
-        color = "#c0202a" if predictions[index] != labels[index] else "#333333"
-        cell.set_title(str(predictions[index]), color=color, fontsize=11, pad=2)
+        guess, label = predictions[index], labels[index]
+        title, color = (f"{guess}, not {label}", "#c0202a") if guess != label else (str(guess), "#333333")
+        cell.set_title(title, color=color, fontsize=10, pad=2)
         cell.axis("off")
     OUT.mkdir(exist_ok=True)
     figure.savefig(OUT / "mnist.png", dpi=110)

@@ -12,12 +12,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+# the same as in tensorgrad/testing/browser.py, which a bare Python may not import
 CHROMIUM_NAMES = (
     "chromium-headless-shell",
     "chromium",
     "chromium-browser",
     "google-chrome",
     "google-chrome-stable",
+    "chrome",
+    "microsoft-edge",
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 )
 

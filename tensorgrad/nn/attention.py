@@ -9,6 +9,7 @@ import numpy as np
 
 from tensorgrad import ops
 from tensorgrad.callsite import call_site
+from tensorgrad.checks import require_sizes
 from tensorgrad.dtypes import DType, bool_, f32
 from tensorgrad.errors import InputError
 from tensorgrad.nn import init
@@ -57,6 +58,7 @@ class MultiheadAttention(Module):
         if add_bias_kv or add_zero_attn:
             given = "add_bias_kv" if add_bias_kv else "add_zero_attn"
             raise InputError(f"MultiheadAttention: {given} is not offered; concatenate to key and value", call_site())
+        require_sizes("MultiheadAttention", embed_dim=embed_dim, num_heads=num_heads)
         if num_heads < 1 or embed_dim % num_heads:
             raise InputError(f"MultiheadAttention: {num_heads} heads do not divide embed_dim {embed_dim}", call_site())
         self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first

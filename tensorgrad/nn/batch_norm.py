@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tensorgrad import ops
+from tensorgrad.checks import require_sizes
 from tensorgrad.dtypes import DType, f32
 from tensorgrad.nn import init
 from tensorgrad.nn.normalization import Affine
@@ -29,6 +30,7 @@ class _BatchNorm(Affine):
         *,
         bias: bool = True,
     ) -> None:
+        require_sizes(type(self).__name__, num_features=num_features)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         self._add_affine((num_features,), affine, affine and bias, dtype)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorgrad import ops
 from tensorgrad.callsite import call_site
+from tensorgrad.checks import require_sizes
 from tensorgrad.dtypes import DType, f32
 from tensorgrad.errors import InputError, ShapeError
 from tensorgrad.nn import init
@@ -44,6 +45,7 @@ class _Kernel(Module):
         groups: int,
     ) -> None:
         name = type(self).__name__
+        require_sizes(name, in_channels=in_channels, out_channels=out_channels, groups=groups)
         if groups < 1 or in_channels % groups or out_channels % groups:
             raise ShapeError(f"{name}: {groups} groups do not divide {in_channels} channels and {out_channels} outputs")
         self.in_channels, self.out_channels = in_channels, out_channels

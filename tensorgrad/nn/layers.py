@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorgrad import ops
 from tensorgrad.callsite import call_site
+from tensorgrad.checks import SHARE, require_number, require_sizes
 from tensorgrad.dtypes import DType, f32
 from tensorgrad.errors import InputError, ShapeError
 from tensorgrad.nn import init
@@ -35,6 +36,7 @@ class Linear(Module):
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: DType = f32) -> None:
+        require_sizes("Linear", in_features=in_features, out_features=out_features)
         self.in_features, self.out_features = in_features, out_features
         self.weight = Parameter(np.zeros((out_features, in_features), dtype.numpy))
         self.bias = Parameter(np.zeros(out_features, dtype.numpy)) if bias else None
@@ -68,6 +70,7 @@ class Bilinear(Module):
     def __init__(
         self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, dtype: DType = f32
     ) -> None:
+        require_sizes("Bilinear", in1_features=in1_features, in2_features=in2_features, out_features=out_features)
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
         self.weight = Parameter(np.zeros((out_features, in1_features, in2_features), dtype.numpy))
         self.bias = Parameter(np.zeros(out_features, dtype.numpy)) if bias else None
@@ -113,6 +116,7 @@ class Embedding(Module):
         sparse: bool = False,
         dtype: DType = f32,
     ) -> None:
+        require_sizes("Embedding", num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         if max_norm is not None or scale_grad_by_freq:
             given = "max_norm" if max_norm is not None else "scale_grad_by_freq"
             raise InputError(
@@ -159,8 +163,7 @@ class _Dropout(Module):
     _op: ClassVar[Callable[..., Tensor]]
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        if not 0 <= p <= 1:
-            raise ValueError(f"{type(self).__name__}: the probability must be from 0 to 1, got {p}")
+        require_number(type(self).__name__, "p", p, SHARE)
         self.p = p
 
     def forward(self, x: TensorLike) -> Tensor:

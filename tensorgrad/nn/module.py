@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tensorgrad.callsite import call_site
-from tensorgrad.errors import CheckpointError, InputError, TraceError
+from tensorgrad.errors import CheckpointError, InputError, TraceError, UnsupportedError
 from tensorgrad.nn.parameter import Buffer, Parameter
 from tensorgrad.nn.state import IncompatibleKeys, Matched, match_state
 from tensorgrad.tensor import Tensor
@@ -43,7 +43,8 @@ class Module:
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes; subclasses define it."""
-        raise NotImplementedError(f"{type(self).__name__} defines no forward method")
+        name = type(self).__name__
+        raise UnsupportedError(f"{name} defines no forward method; write one: def forward(self, x): ...", call_site())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not is_tracing():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tensorgrad import ops
 from tensorgrad.callsite import call_site
+from tensorgrad.checks import require_sizes, require_whole
 from tensorgrad.dtypes import DType, f32
 from tensorgrad.errors import InputError, ShapeError
 from tensorgrad.nn import init
@@ -37,8 +38,12 @@ class Affine(Module):
             init.zeros_(self.bias)
 
 
-def _sizes(normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
-    return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(map(int, normalized_shape))
+def _sizes(where: str, normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
+    given: Any = normalized_shape
+    sizes = given if isinstance(given, list | tuple) else (given,)
+    for size in sizes:
+        require_whole(where, "normalized_shape", size)
+    return tuple(map(int, sizes))
 
 
 class LayerNorm(Affine):
@@ -59,7 +64,7 @@ class LayerNorm(Affine):
         bias: bool = True,
         dtype: DType = f32,
     ) -> None:
-        self.normalized_shape, self.eps = _sizes(normalized_shape), eps
+        self.normalized_shape, self.eps = _sizes(type(self).__name__, normalized_shape), eps
         self.elementwise_affine = elementwise_affine
         self._add_affine(self.normalized_shape, elementwise_affine, elementwise_affine and bias, dtype)
 
@@ -90,7 +95,7 @@ class RMSNorm(Affine):
         elementwise_affine: bool = True,
         dtype: DType = f32,
     ) -> None:
-        self.normalized_shape, self.eps = _sizes(normalized_shape), eps
+        self.normalized_shape, self.eps = _sizes(type(self).__name__, normalized_shape), eps
         self.elementwise_affine = elementwise_affine
         self._add_affine(self.normalized_shape, elementwise_affine, False, dtype)
 
@@ -126,6 +131,7 @@ class GroupNorm(Affine):
         *,
         bias: bool = True,
     ) -> None:
+        require_sizes("GroupNorm", num_groups=num_groups, num_channels=num_channels)
         if num_groups < 1 or num_channels % num_groups:
             raise ShapeError(f"GroupNorm: {num_groups} groups do not divide {num_channels} channels", call_site())
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
@@ -152,6 +158,7 @@ class _InstanceNorm(Affine):
         *,
         bias: bool = True,
     ) -> None:
+        require_sizes(type(self).__name__, num_features=num_features)
         if track_running_stats:
             name = type(self).__name__
             raise InputError(f"{name}: running statistics are not offered, BatchNorm has them", call_site())

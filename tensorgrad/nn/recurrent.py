@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorgrad import ops
 from tensorgrad.callsite import call_site
+from tensorgrad.checks import require_sizes
 from tensorgrad.dtypes import DType, f32
 from tensorgrad.errors import InputError
 from tensorgrad.nn import init
@@ -27,6 +28,7 @@ class _Recurrent(Module):
     _kind: Kind
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool) -> None:
+        require_sizes(type(self).__name__, input_size=input_size, hidden_size=hidden_size)
         self.input_size, self.hidden_size = input_size, hidden_size
         # `bias` as PyTorch has it: an attribute, not a parameter
         self.bias = bias

@@ -113,6 +113,13 @@ def _standardized_grad(g: Tensor, out: Tensor, x: Tensor, axes: tuple[int, ...],
 
 
 def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
-    """`x @ weight.T + bias` with weight `[out, in]`, as PyTorch's."""
-    out = tensor(x) @ swapaxes(weight, 0, 1)
+    """`x @ weight.T + bias` with weight `[out, in]`, as PyTorch's.
+
+    Raises:
+        DtypeError: integers by a weight of floats.
+    """
+    x, weight = tensor(x), tensor(weight)
+    if weight.dtype.is_float:
+        x = require_float("linear", x)
+    out = x @ swapaxes(weight, 0, 1)
     return out if bias is None else out + bias

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from tensorgrad.callsite import call_site
 from tensorgrad.dtypes import Shape
 from tensorgrad.errors import DtypeError
-from tensorgrad.ops.core import TensorLike, broadcast_to, meet
+from tensorgrad.ops.core import TensorLike, broadcast_to, meet, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.matmul import matmul
 from tensorgrad.ops.reduce import sum as sum_
@@ -130,10 +130,11 @@ def operands(
     op: str, x: TensorLike, weight: TensorLike, bias: TensorLike | None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Input, weight and perhaps a bias as tensors of one dtype of floats."""
-    dtype, found = meet(x, weight) if bias is None else meet(x, weight, bias)
-    x, weight, *rest = found
-    if not dtype.is_float:
-        raise DtypeError(f"{op} needs floating-point tensors, got {x.type} and {weight.type}", call_site())
+    x, weight = tensor(x), tensor(weight)
+    if not (x.dtype.is_float and weight.dtype.is_float):
+        types = f"got {x.type} and {weight.type}"
+        raise DtypeError(f"{op} needs floating-point tensors, {types}; convert with .astype(tg.f32)", call_site())
+    _, (x, weight, *rest) = meet(x, weight) if bias is None else meet(x, weight, bias)
     return x, weight, rest[0] if rest else None
 
 

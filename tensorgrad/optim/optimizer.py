@@ -14,8 +14,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from tensorgrad import ops
+from tensorgrad.callsite import call_site
 from tensorgrad.checks import require
 from tensorgrad.dtypes import DType, f32, i32
+from tensorgrad.errors import UnsupportedError
 from tensorgrad.ops.arena import ALIGNMENT, pack, place
 from tensorgrad.optim.arguments import (
     Groups,
@@ -185,7 +187,7 @@ class Optimizer:
         self, param: Tensor, grad: Tensor, state: Mapping[str, Tensor], at: Rule
     ) -> tuple[Tensor, Mapping[str, Tensor]]:
         """The parameter's next value, and its next state by name."""
-        raise NotImplementedError(f"{type(self).__name__} defines no rule")
+        raise UnsupportedError(f"{type(self).__name__} defines no rule", call_site())
 
     # -- for the compiler -----------------------------------------------------------------
 

@@ -75,7 +75,10 @@ def _package_files(name: str) -> Iterator[tuple[Path, str]]:
     """The files of a package or module of this environment with their names in the archive."""
     spec = importlib.util.find_spec(name)
     if spec is None:
-        raise FilesError(f"there is no package {name!r} in this Python environment to send to the page")
+        raise FilesError(
+            f"there is no package {name!r} in this Python environment to send to the page; install it here, or take it "
+            "out of `tensorgrad_packages`"
+        )
     if spec.submodule_search_locations is None:
         if spec.origin is None or not spec.origin.endswith(".py"):
             raise FilesError(f"{name!r} is not pure Python; Pyodide needs a build of its own of it")

@@ -12,7 +12,7 @@ import pytest
 from _pytest.runner import CallInfo
 
 from tensorgrad.testing.asynchronous import pytest_fixture_setup, pytest_pyfunc_call, pytest_unconfigure
-from tensorgrad.testing.browser import BrowserError
+from tensorgrad.testing.browser import BrowserError, is_url
 from tensorgrad.testing.files import FilesError
 from tensorgrad.testing.options import add_options, page_config, timeout_of
 from tensorgrad.testing.session import Message, PageError, PageSession, PageTimeout
@@ -86,13 +86,22 @@ class PageRunner:
         except (PageError, BrowserError, FilesError, pytest.UsageError) as error:
             late = isinstance(error, PageTimeout)
             why = "it had no answer within `tensorgrad_start_timeout`" if late else str(error)
-            self._broken = f"The page for the tests marked webgpu did not start: {why}"
+            self._broken = f"The page for the tests marked webgpu did not start: {why}{self._pyodide_hint()}"
             _report(item, "setup", "failed", self._broken, time.monotonic() - started)
             return
         if item.nodeid not in page.tests:
             _report(item, "setup", *_why_not_collected(item, page.problems))
             return
         self._run_in(page, item)
+
+    def _pyodide_hint(self) -> str:
+        """What to do where the page could not reach an address that it loads Pyodide from."""
+        if self._page is None or not is_url(self._page.pyodide):
+            return ""
+        return (
+            f"\nPyodide is loaded from {self._page.pyodide}. Without a network, name a folder that has it, or "
+            "another address, as `tensorgrad_pyodide` in pytest's configuration or in TENSORGRAD_PYODIDE."
+        )
 
     def _run_in(self, page: PageSession, item: pytest.Item) -> None:
         timeout = timeout_of(item)

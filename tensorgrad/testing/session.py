@@ -55,7 +55,7 @@ class PageSession:
     """One browser for a whole run, and in it one page, replaced when it breaks."""
 
     def __init__(self, config: PageConfig) -> None:
-        self._config = config
+        self._config, self.pyodide = config, config.pyodide
         self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._stack = ExitStack()
         here = files("tensorgrad.testing")

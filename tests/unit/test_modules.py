@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from reference.stored import f, run
 from tensorgrad import nn, ops
 from tensorgrad.autodiff import append_grad
 from tensorgrad.dtypes import f32, i32
-from tensorgrad.errors import CheckpointError, DtypeError, TraceError
+from tensorgrad.errors import CheckpointError, DtypeError, InputError, TensorgradError, TraceError
 from tensorgrad.tensor import Tensor
 
 # Registration ------------------------------------------------------------------------------
@@ -106,6 +107,56 @@ def test_outside_a_trace_a_call_says_what_to_do() -> None:
 def test_a_module_without_forward() -> None:
     with pytest.raises(NotImplementedError, match="Module defines no forward"):
         call(nn.Module(), np.ones(1, np.float32))
+    with pytest.raises(TensorgradError, match=r"write one: def forward\(self, x\)"):
+        call(nn.Module(), np.ones(1, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("module", "shape"),
+    [(nn.Linear(3, 2), (4, 3)), (nn.Conv1d(3, 2, 1), (4, 3, 5)), (nn.ConvTranspose1d(3, 2, 1), (4, 3, 5))],
+    ids=lambda value: type(value).__name__,
+)
+def test_integers_by_weights_of_floats_are_refused_as_by_pytorch(module: nn.Module, shape: tuple[int, ...]) -> None:
+    with pytest.raises(DtypeError, match=r"needs (a )?floating-point tensors?, got i32\[4, 3.*\.astype\(tg\.f32\)"):
+        call(module, np.ones(shape, np.int32))
+    with pytest.raises(DtypeError, match="indices must be integers, got f32"):
+        call(nn.Embedding(4, 3), np.ones(shape, np.float32))
+
+
+WRONG: Any = "2"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.Linear(WRONG, 3), "Linear: in_features must be a whole number, 0 or more, got '2'"),
+        (lambda: nn.Linear(2.5, 3), r"Linear: in_features must be .*, got 2\.5"),  # pyright: ignore
+        (lambda: nn.Linear(3, -1), "Linear: out_features must be a whole number, 0 or more, got -1"),
+        (lambda: nn.Bilinear(1, WRONG, 1), "Bilinear: in2_features must be"),
+        (lambda: nn.Embedding(5, WRONG), "Embedding: embedding_dim must be"),
+        (lambda: nn.LayerNorm(WRONG), "LayerNorm: normalized_shape must be a whole number, 0 or more, got '2'"),
+        (lambda: nn.RMSNorm((2, 2.5)), r"RMSNorm: normalized_shape must be .* got 2\.5"),  # pyright: ignore
+        (lambda: nn.GroupNorm(1, WRONG), "GroupNorm: num_channels must be"),
+        (lambda: nn.BatchNorm1d(WRONG), "BatchNorm1d: num_features must be"),
+        (lambda: nn.InstanceNorm1d(WRONG), "InstanceNorm1d: num_features must be"),
+        (lambda: nn.Conv2d(WRONG, 3, 3), "Conv2d: in_channels must be"),
+        (lambda: nn.LSTM(3, WRONG), "LSTM: hidden_size must be"),
+        (lambda: nn.MultiheadAttention(WRONG, 1), "MultiheadAttention: embed_dim must be"),
+        (lambda: nn.Dropout(WRONG), "Dropout: p must be a number, got '2'"),
+        (lambda: nn.Dropout(1.5), r"Dropout: p must be from 0 to 1, got 1\.5"),
+    ],
+)
+def test_sizes_and_numbers_that_make_no_sense(make: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        make()
+    assert f"at {__file__}" in str(caught.value)
+
+
+def test_sizes_of_numpy_are_sizes() -> None:
+    two: Any = np.int64(2)
+    assert nn.Linear(two, two).weight.shape == (2, 2)
+    assert [nn.LayerNorm(sizes).normalized_shape for sizes in (two, [two, 3])] == [(2,), (2, 3)]
+    assert nn.Linear(0, 3).weight.shape == (3, 0)
 
 
 def test_parameters_hold_copies_and_survive_copying() -> None:

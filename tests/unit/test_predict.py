@@ -199,6 +199,15 @@ async def test_functions_that_cannot_be_compiled(fn: Callable[..., Any], error: 
     assert np.isfinite((await train.step(x=ONES)).loss)
 
 
+async def test_what_a_training_and_a_predictor_show_of_themselves() -> None:
+    train = await line()
+    await train.step(x=ONES)
+    about = "Linear, 6 parameters on numpy, steps made: 1"
+    assert repr(train) == f"<Train of {about} with {train.optimizer!r}; await train.step(x=f32[3, 2])>"
+    predict = await train.attach(lambda model, x, y: x, (tg.f32[None, 2], tg.i32[()]))
+    assert repr(predict) == f"<Predictor of {about}; await it as predict(f32[None, 2], i32[])>"
+
+
 async def test_names_that_are_taken_and_models_that_are_none() -> None:
     train = await line()
     for name in ("weight", "step"):
@@ -212,5 +221,5 @@ async def test_names_that_are_taken_and_models_that_are_none() -> None:
         await train.attach(forward, {"x": ONES})
     other: Callable[..., Any] = lambda model, y: y  # noqa: E731
     for attached in (train.attach(other, OPEN), tg.compile_forward(nn.Linear(2, 2), other, OPEN, device="numpy")):
-        with pytest.raises(tg.InputError, match=r"the function does not take these inputs.*fn\(model, x=x\)"):
+        with pytest.raises(tg.InputError, match=r"the function does not take these inputs.*fn\(model, x=f32\["):
             await attached

@@ -97,13 +97,13 @@ class Loss(nn.Module):
         (
             {"x": A},
             lambda model, a: a,
-            r"called as fn\(model, x=x\).*by their names; it is .*\(model, a\) at .*\.py:\d+\.",
+            r"called as fn\(model, x=f32\[.*by their names; it is .*\(model, a\) at .*\.py:\d+\.",
         ),
         ({"x": A, "y": B}, lambda x, y: x, r"multiple values for argument 'x'.*the model comes first"),
         ({"x": A}, lambda model: model, "got an unexpected keyword argument 'x'"),
-        ((A, B), lambda model, a: a, r"too many positional.*fn\(model, input0, input1\).*in their order"),
+        ((A, B), lambda model, a: a, r"too many positional.*fn\(model, f32\[2\], i32\[3\]\).*in their order"),
         ({"input": A}, Loss(), r"it is Loss\.forward\(input: 'Any', target: 'Any'\)"),
-        ({"x": A}, "mse", r"must be a function that is called as fn\(model, x=x\), got 'mse'"),
+        ({"x": A}, "mse", r"must be a function that is called as fn\(model, x=f32\[2\]\), got 'mse'"),
         ({"x": A}, None, "must be a function"),
     ],
 )
