@@ -1,5 +1,6 @@
 // Puts the prompt, the transcript and the session together.
 
+import { shown } from './display.js';
 import { Editor } from './editor.js';
 import { History } from './history.js';
 import { Session } from './session.js';
@@ -23,7 +24,7 @@ export class Repl {
     this._editor = new Editor(parts.area, parts.completions, {
       history: this._history,
       submit: (source, force) => this.submit(source, force),
-      complete: (line) => this._complete(line),
+      complete: (line) => this.complete(line),
       say: (text) => status.say(text),
     });
     this._listen(onPlot);
@@ -36,27 +37,29 @@ export class Repl {
   }
 
   /** Runs what the prompt holds; `force` runs a block that could still go on. */
-  async submit(source, force) {
-    if (!source.trim()) return;
+  submit(source, force) {
+    return this._submit({ source, force, title: null });
+  }
+
+  /** Runs a program that is shown elsewhere; its entry says `title`. Resolves to the outcome, where it ran. */
+  submitProgram(source, title) {
+    return this._submit({ source, force: true, title });
+  }
+
+  async _submit(input) {
+    if (!input.source.trim()) return undefined;
     if (this.session.state === 'failed') {
       this._status.say('Python did not start. Restart tries again.');
     } else if (this.session.state === 'running') {
       this._say('Python is busy. Ctrl+C stops it; what you typed stays here.');
     } else if (this.session.state === 'loading') {
-      this._queued = { source, force };
+      this._queued?.resolve(undefined);
       this._say('This runs as soon as Python is loaded.');
+      return new Promise((resolve) => (this._queued = { input, resolve }));
     } else {
-      await this._run(source, force);
+      return this._run(input);
     }
-  }
-
-  /** Puts code into the prompt and runs it. */
-  insertAndRun(source) {
-    if (this.session.state === 'running') return this.submit(source, true); // which says that Python is busy
-    this._history.add(this._editor.value); // a draft is not lost
-    this._editor.value = source;
-    this._editor.focus();
-    return this.submit(source, true);
+    return undefined;
   }
 
   interrupt() {
@@ -66,9 +69,10 @@ export class Repl {
   }
 
   restart(why = '') {
+    this._queued?.resolve(undefined);
     this._queued = null;
     this.session.restart();
-    this._transcript.note(`${why} Python restarted. Names are gone; the history stays.`.trim());
+    this._transcript.note(`${why} Python restarted. Names and files are gone; the history stays.`.trim());
     this._editor.focus();
   }
 
@@ -77,23 +81,29 @@ export class Repl {
     this._editor.focus();
   }
 
-  async _run(source, force) {
+  async _run({ source, force, title }) {
     const text = source.replace(/\s+$/, '');
-    const entry = this._pendingEntry(text);
+    const entry = title === null ? this._pendingEntry(text) : this._titledEntry(title);
     const answer = await this.session.run(force ? text : source, force);
     this._mustRestart = false;
     if (answer.status === 'incomplete') {
       entry.drop();
       this._editor.newLine();
-      return;
+      return answer;
     }
     entry.show();
-    if (answer.status === 'restarted') return;
+    if (answer.status === 'restarted') return answer;
     if (answer.text) this._transcript.write(answer.status === 'ok' ? 'value' : 'trace', answer.text);
     entry.finish(answer.milliseconds);
     if (answer.status === 'crashed') this._transcript.note('Python has crashed. Restart starts a new one.');
     if (answer.status === 'exit') this._transcript.note('Python goes on: there is nothing to exit to. Restart starts afresh.');
     if (answer.status === 'error') this._status.say('The input raised an error.');
+    return answer;
+  }
+
+  _titledEntry(title) {
+    const { finish } = this._transcript.begin(title, '▶');
+    return { show: () => {}, finish };
   }
 
   /** The entry of an input is shown at its first output or when it is done: it may be incomplete. */
@@ -132,6 +142,10 @@ export class Repl {
       this._showEntry?.();
       this._transcript.write(STREAMS[stream], text);
     });
+    on('display', ({ text }) => {
+      this._showEntry?.();
+      this._transcript.show(shown(text));
+    });
     on('stuck', ({ canRestartOnly }) => this._stuck(canRestartOnly));
     on('state', (state) => this._changed(state));
   }
@@ -140,10 +154,10 @@ export class Repl {
     this._status.state(state);
     this._parts.stop.disabled = state !== 'running';
     if (state === 'ready' && this._queued) {
-      const { source, force } = this._queued;
+      const { input, resolve } = this._queued;
       this._queued = null;
       // A message may still be on its way into the transcript: run after it.
-      queueMicrotask(() => this._run(source, force));
+      queueMicrotask(() => resolve(this._run(input)));
     }
   }
 
@@ -162,7 +176,8 @@ export class Repl {
     this._status.say(text);
   }
 
-  _complete(line) {
+  /** @returns {Promise<{items: string[], start: number}>} */
+  complete(line) {
     const unable = this.session.state === 'loading' || this.session.state === 'failed';
     return unable ? Promise.resolve({ items: [], start: line.length }) : this.session.complete(line);
   }
@@ -181,8 +196,7 @@ export class Repl {
   }
 
   _hasSelection() {
-    const { selectionStart, selectionEnd } = this._parts.area;
-    const inPrompt = document.activeElement === this._parts.area && selectionStart !== selectionEnd;
-    return inPrompt || String(document.getSelection()) !== '';
+    const { selectionStart, selectionEnd } = document.activeElement ?? {}; // of a text area; undefined elsewhere
+    return selectionStart !== selectionEnd || String(document.getSelection()) !== '';
   }
 }

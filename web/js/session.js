@@ -5,7 +5,8 @@ const STUCK_AFTER = 2000;
 
 /**
  * Events: `state` (detail: 'loading' | 'ready' | 'running' | 'failed'), and the worker's messages
- * under their own names (`progress`, `device`, `ready`, `failed`, `write`, `plot`), and `stuck`
+ * under their own names (`progress`, `device`, `ready`, `failed`, `write`, `plot`,
+ * `display`), and `stuck`
  * (detail: {canRestartOnly: boolean}) where an interrupt was not heard.
  */
 export class Session extends EventTarget {

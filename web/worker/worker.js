@@ -7,8 +7,9 @@
 //   worker to page   {type: 'progress', what, loaded, total}   {type: 'device', device}
 //                    {type: 'ready', versions}           {type: 'failed', message}
 //                    {type: 'write', stream, text}       {type: 'plot', text}
+//                    {type: 'display', text}
 //                    {type: 'stopping', id}              the interrupt was heard
-//                    {type: 'done', id, status, text, milliseconds}
+//                    {type: 'done', id, status, text, line, milliseconds}
 //                    {type: 'completions', id, items, start}
 
 import { findDevice } from './device.js';
@@ -24,7 +25,8 @@ let flag = null;
 let running = null;
 
 async function start(shared) {
-  findDevice().then((device) => send({ type: 'device', device }));
+  const device = findDevice();
+  device.then((device) => send({ type: 'device', device }));
   const pyodide = await loadPython(
     (progress) => send({ type: 'progress', ...progress }),
     (text) => send({ type: 'write', stream: 'out', text }),
@@ -35,7 +37,7 @@ async function start(shared) {
   pyodide.setInterruptBuffer(flag);
   const tensorgrad = pyodide.pyimport('tensorgrad');
   const page = pyodide.pyimport('tensorgrad_page');
-  console_ = page.start((text) => send({ type: 'plot', text }));
+  console_ = page.start((type, text) => send({ type, text }), (await device).kind === 'numpy');
   const python = pyodide.runPython("__import__('platform').python_version()");
   send({ type: 'ready', versions: { python, tensorgrad: tensorgrad.__version__, pyodide: pyodide.version } });
   tensorgrad.destroy();

@@ -1,4 +1,4 @@
-"""The Python half of the page: the console that runs what is typed, and `plot`.
+"""The Python half of the page: the console that runs what is typed, `plot` and `display`.
 
 The worker copies this package into Pyodide's file system and calls `start`. Its name
 begins with `tensorgrad`, so its frames are hidden from tracebacks as the library's are.
@@ -6,7 +6,9 @@ begins with `tensorgrad`, so its frames are hidden from tracebacks as the librar
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,17 +17,21 @@ if TYPE_CHECKING:
 __all__ = ["start"]
 
 
-def start(post_plot: Callable[[str], None]) -> PageConsole:
-    """Make the console, in the namespace of `__main__`, with `plot` in it.
+def start(post: Callable[[str, str], None], without_gpu: bool) -> PageConsole:
+    """Make the console, in the namespace of `__main__`, with `plot` and `display` in it.
 
     Args:
-        post_plot: takes the plot messages of `plotting.Plot` to the page.
+        post: takes messages to the page: their type, `plot` or `display`, and their text.
+        without_gpu: whether the page says already that there is no GPU, and why.
     """
     import __main__
     from tensorgrad_page.console import PageConsole  # needs Pyodide; the other modules do not
+    from tensorgrad_page.displaying import Display
     from tensorgrad_page.plotting import Plot
 
-    plot = Plot(post_plot)
+    if without_gpu:
+        warnings.filterwarnings("ignore", "running on the numpy device", RuntimeWarning)
+    plot = Plot(partial(post, "plot"))
     namespace = __main__.__dict__
-    namespace["plot"] = plot
+    namespace.update(plot=plot, display=Display(partial(post, "display")))
     return PageConsole(namespace, after_run=plot.flush)
