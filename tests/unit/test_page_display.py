@@ -1,4 +1,4 @@
-"""What `display` in the page makes of a value, as far as it runs without Pyodide."""
+"""What `display` and `download` in the page make of a value, as far as it runs without Pyodide."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def importable() -> Iterator[None]:
 
 
 def test_its_examples_hold() -> None:
-    from tensorgrad_page import displaying, pictures
+    from tensorgrad_page import displaying, files, pictures
 
-    results = [doctest.testmod(module) for module in (displaying, pictures)]
-    assert [result.failed for result in results] == [0, 0]
+    results = [doctest.testmod(module) for module in (displaying, files, pictures)]
+    assert [result.failed for result in results] == [0, 0, 0]
     assert min(result.attempted for result in results) > 0
 
 
@@ -174,3 +174,58 @@ def test_too_much_is_refused_in_words() -> None:
     assert [json.loads(text)["data"] for text in sent] == ["1", "2"]
     with pytest.raises(ValueError, match=r"was given 21 MB to show"):
         display(Rich("x" * 21_000_000))
+
+
+def test_a_download_is_what_its_name_says(tmp_path: Path) -> None:
+    from tensorgrad_page.files import contents
+
+    array = np.arange(32, dtype=np.float32).reshape(4, 8) / 7
+    named = {"a": array, "b": np.arange(3)}
+    assert contents("x.bin", b"\x00") == contents("x.npy", bytearray(1)) == b"\x00"
+    assert contents("x.txt", "é") == "é".encode()
+    assert json.loads(contents("x.json", {"a": [1, None]})) == {"a": [1, None]}
+    np.testing.assert_array_equal(np.load(io.BytesIO(contents("x.npy", array))), array)
+    np.testing.assert_array_equal(
+        np.loadtxt(io.BytesIO(contents("x.csv", array)), delimiter=",", dtype=np.float32), array
+    )
+    loads: list[Any] = [np.load(io.BytesIO(contents("x.npz", named)))]
+    loads.append(tg.safetensors.load(contents("x.safetensors", named)))
+    state = {"model": named, "optimizer": {}, "calls": 3, "seed": 5}
+    again = tg.load(contents("x.safetensors", state))
+    assert again["calls"] == 3
+    loads.append(again["model"])
+    for loaded in loads:
+        for key, value in named.items():
+            np.testing.assert_array_equal(loaded[key], value)
+    decoded = matplotlib.image.imread(io.BytesIO(contents("x.PNG", np.arange(64, dtype=np.uint8).reshape(8, 8))))
+    np.testing.assert_array_equal(np.rint(decoded * 255), np.arange(64).reshape(8, 8))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "why"),
+    [
+        ("x.npz", np.zeros(3), r"a \.npz file holds arrays by name: give a dict, not ndarray"),
+        ("x.safetensors", [1], r"a \.safetensors file holds arrays by name"),
+        ("x.png", np.zeros(3), r"rows and columns of numbers, not \(3,\)"),
+        ("x.what", {}, r"cannot make 'x\.what' of dict: .*\.safetensors"),
+    ],
+)
+def test_what_cannot_be_downloaded_says_why(name: str, data: Any, why: str) -> None:
+    from tensorgrad_page.files import contents
+
+    with pytest.raises(TypeError, match=why):
+        contents(name, data)
+
+
+def test_a_file_of_the_working_folder_is_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tensorgrad_page.files import Download
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "x.bin").write_bytes(b"12")
+    sent: list[tuple[str, bytes]] = []
+    download = Download(lambda name, data: sent.append((name, data)))
+    download("folder/x.bin")
+    assert sent == [("x.bin", b"12")]
+    with pytest.raises(FileNotFoundError):
+        download("other.bin")

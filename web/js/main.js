@@ -1,6 +1,7 @@
 // The page: finds its parts and connects them.
 
 import { Chart } from './chart.js';
+import { takeFiles } from './files.js';
 import { Program } from './program.js';
 import { Repl } from './repl.js';
 import { Status } from './status.js';
@@ -57,6 +58,7 @@ part('run').addEventListener('click', () => repl.submit(part('prompt').value, tr
 part('stop').addEventListener('click', () => repl.interrupt());
 part('restart').addEventListener('click', () => repl.restart());
 part('clear').addEventListener('click', () => repl.clear());
+takeFiles(part('add-files'), part('file-input'), (files) => repl.addFiles(files));
 part('plot-clear').addEventListener('click', () => chart.clear());
 
 program.start();

@@ -2,6 +2,7 @@
 
 import { shown } from './display.js';
 import { Editor } from './editor.js';
+import { giveFile, hint, showSize } from './files.js';
 import { History } from './history.js';
 import { Session } from './session.js';
 import { Transcript } from './transcript.js';
@@ -60,6 +61,20 @@ export class Repl {
       return this._run(input);
     }
     return undefined;
+  }
+
+  /** Puts files into Python's working folder. @param {File[]} files */
+  async addFiles(files) {
+    for (const file of files) {
+      if (this.session.state === 'loading' || this.session.state === 'failed') {
+        this._say(`${file.name} was not taken: Python is not there yet.`);
+        continue;
+      }
+      const answer = await this.session.put(file.name, new Uint8Array(await file.arrayBuffer()));
+      if (answer.status === 'restarted') return;
+      if (answer.error) this._say(`${file.name} was not taken: ${answer.error}`);
+      else this._say(`${file.name}, ${showSize(file.size)}, is in the working folder: ${hint(file.name)}`);
+    }
   }
 
   interrupt() {
@@ -145,6 +160,10 @@ export class Repl {
     on('display', ({ text }) => {
       this._showEntry?.();
       this._transcript.show(shown(text));
+    });
+    on('download', ({ name, bytes }) => {
+      giveFile(name, bytes);
+      this._say(`${name}, ${showSize(bytes.length)}, goes to your downloads.`);
     });
     on('stuck', ({ canRestartOnly }) => this._stuck(canRestartOnly));
     on('state', (state) => this._changed(state));

@@ -6,7 +6,7 @@ const STUCK_AFTER = 2000;
 /**
  * Events: `state` (detail: 'loading' | 'ready' | 'running' | 'failed'), and the worker's messages
  * under their own names (`progress`, `device`, `ready`, `failed`, `write`, `plot`,
- * `display`), and `stuck`
+ * `display`, `download`), and `stuck`
  * (detail: {canRestartOnly: boolean}) where an interrupt was not heard.
  */
 export class Session extends EventTarget {
@@ -60,6 +60,11 @@ export class Session extends EventTarget {
     return this._ask({ type: 'complete', id: this._nextId++, line });
   }
 
+  /** Puts a file into Python's working folder. @returns {Promise<{error?: string}>} */
+  put(name, bytes) {
+    return this._ask({ type: 'file', id: this._nextId++, name, bytes });
+  }
+
   /**
    * Stops the running input. One that waits hears the message and stops at its await; a busy loop
    * does not, and is stopped through the shared flag where the page is cross-origin isolated.
@@ -101,6 +106,7 @@ export class Session extends EventTarget {
         this._setState('ready');
         break;
       case 'completions':
+      case 'filed':
         this._answer(message);
         break;
       case 'stopping':

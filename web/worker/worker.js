@@ -4,6 +4,7 @@
 //                    {type: 'run', id, source, force}
 //                    {type: 'complete', id, line}
 //                    {type: 'interrupt', id}             the id of the run to stop
+//                    {type: 'file', id, name, bytes}     for the working folder
 //   worker to page   {type: 'progress', what, loaded, total}   {type: 'device', device}
 //                    {type: 'ready', versions}           {type: 'failed', message}
 //                    {type: 'write', stream, text}       {type: 'plot', text}
@@ -11,6 +12,7 @@
 //                    {type: 'stopping', id}              the interrupt was heard
 //                    {type: 'done', id, status, text, line, milliseconds}
 //                    {type: 'completions', id, items, start}
+//                    {type: 'filed', id, error}          {type: 'download', name, bytes}
 
 import { findDevice } from './device.js';
 import { loadPython } from './load.js';
@@ -21,6 +23,7 @@ const PATIENCE = 150; // ms that a waiting input has to stop by itself
 const send = (message) => self.postMessage(message);
 
 let console_ = null;
+let files = null;
 let flag = null;
 let running = null;
 
@@ -37,7 +40,12 @@ async function start(shared) {
   pyodide.setInterruptBuffer(flag);
   const tensorgrad = pyodide.pyimport('tensorgrad');
   const page = pyodide.pyimport('tensorgrad_page');
-  console_ = page.start((type, text) => send({ type, text }), (await device).kind === 'numpy');
+  console_ = page.start(
+    (type, text) => send({ type, text }),
+    (name, data) => send({ type: 'download', name, bytes: data.toJs() }),
+    (await device).kind === 'numpy',
+  );
+  files = pyodide.FS;
   const python = pyodide.runPython("__import__('platform').python_version()");
   send({ type: 'ready', versions: { python, tensorgrad: tensorgrad.__version__, pyodide: pyodide.version } });
   tensorgrad.destroy();
@@ -75,10 +83,20 @@ function complete({ id, line }) {
   send({ type: 'completions', id, ...found });
 }
 
+function file({ id, name, bytes }) {
+  try {
+    files.writeFile(name, bytes);
+    send({ type: 'filed', id });
+  } catch (error) {
+    send({ type: 'filed', id, error: error.message ?? String(error) });
+  }
+}
+
 self.onmessage = ({ data }) => {
   if (data.type === 'start') {
     start(data.flag).catch((error) => send({ type: 'failed', message: String(error.message ?? error) }));
   } else if (data.type === 'run') run(data);
   else if (data.type === 'complete') complete(data);
+  else if (data.type === 'file') file(data);
   else if (data.type === 'interrupt') interrupt(data.id);
 };

@@ -1,4 +1,5 @@
-"""The Python half of the page: the console that runs what is typed, `plot` and `display`.
+"""The Python half of the page: the console that runs what is typed, `plot`, `display`,
+`download` and `read_image`.
 
 The worker copies this package into Pyodide's file system and calls `start`. Its name
 begins with `tensorgrad`, so its frames are hidden from tracebacks as the library's are.
@@ -17,21 +18,25 @@ if TYPE_CHECKING:
 __all__ = ["start"]
 
 
-def start(post: Callable[[str, str], None], without_gpu: bool) -> PageConsole:
-    """Make the console, in the namespace of `__main__`, with `plot` and `display` in it.
+def start(post: Callable[[str, str], None], post_file: Callable[[str, bytes], None], without_gpu: bool) -> PageConsole:
+    """Make the console, in the namespace of `__main__`, with the page's own functions in it.
 
     Args:
         post: takes messages to the page: their type, `plot` or `display`, and their text.
+        post_file: takes the name and the bytes of a file to the reader.
         without_gpu: whether the page says already that there is no GPU, and why.
     """
     import __main__
     from tensorgrad_page.console import PageConsole  # needs Pyodide; the other modules do not
     from tensorgrad_page.displaying import Display
+    from tensorgrad_page.files import Download, read_image
     from tensorgrad_page.plotting import Plot
 
     if without_gpu:
         warnings.filterwarnings("ignore", "running on the numpy device", RuntimeWarning)
     plot = Plot(partial(post, "plot"))
     namespace = __main__.__dict__
-    namespace.update(plot=plot, display=Display(partial(post, "display")))
+    namespace.update(
+        plot=plot, display=Display(partial(post, "display")), download=Download(post_file), read_image=read_image
+    )
     return PageConsole(namespace, after_run=plot.flush)
