@@ -121,7 +121,7 @@ export class Repl {
     return { show: () => {}, finish };
   }
 
-  /** The entry of an input is shown at its first output or when it is done: it may be incomplete. */
+  /** The entry of an input is shown when it starts or is wrong; until then it may be incomplete and stays in the prompt. */
   _pendingEntry(text) {
     let entry = null;
     const show = () => {
@@ -131,19 +131,8 @@ export class Repl {
       this._editor.value = '';
       this._showEntry = null;
     };
-    const timer = setTimeout(show, 100);
     this._showEntry = show;
-    return {
-      show: () => {
-        clearTimeout(timer);
-        show();
-      },
-      drop: () => {
-        clearTimeout(timer);
-        this._showEntry = null;
-      },
-      finish: (milliseconds) => entry.finish(milliseconds),
-    };
+    return { show, drop: () => (this._showEntry = null), finish: (milliseconds) => entry.finish(milliseconds) };
   }
 
   _listen(onPlot) {
@@ -153,14 +142,9 @@ export class Repl {
     on('ready', ({ versions }) => this._status.ready(versions));
     on('failed', ({ message }) => this._status.failed(message));
     on('plot', ({ text }) => onPlot(text));
-    on('write', ({ stream, text }) => {
-      this._showEntry?.();
-      this._transcript.write(STREAMS[stream], text);
-    });
-    on('display', ({ text }) => {
-      this._showEntry?.();
-      this._transcript.show(shown(text));
-    });
+    on('started', () => this._showEntry?.());
+    on('write', ({ stream, text }) => this._transcript.write(STREAMS[stream], text));
+    on('display', ({ text }) => this._transcript.show(shown(text)));
     on('download', ({ name, bytes }) => {
       giveFile(name, bytes);
       this._say(`${name}, ${showSize(bytes.length)}, goes to your downloads.`);
@@ -190,7 +174,6 @@ export class Repl {
   }
 
   _say(text) {
-    this._showEntry?.();
     this._transcript.note(text);
     this._status.say(text);
   }

@@ -47,7 +47,11 @@ export class Transcript {
     this._pending = [];
     this._drawing = null;
     this._following = true;
-    scroller.addEventListener('scroll', () => (this._following = this._atEnd()));
+    this._sizes = '';
+    scroller.addEventListener('scroll', () => {
+      // In a frame with a new layout this comes before the observer, which has to know how it was.
+      if (this._sizes === this._measured()) this._following = this._atEnd();
+    });
     const resized = new ResizeObserver(() => {
       list.querySelectorAll('pre, .shown-html').forEach(reach);
       this._scroll(this._following);
@@ -173,9 +177,13 @@ export class Transcript {
     return scrollHeight - scrollTop - clientHeight < NEAR_END;
   }
 
+  _measured() {
+    return `${this._scroller.scrollHeight} ${this._scroller.clientHeight}`;
+  }
+
   _scroll(follow) {
-    if (!follow) return;
-    this._scroller.scrollTop = this._scroller.scrollHeight;
-    this._following = true;
+    if (follow) this._scroller.scrollTop = this._scroller.scrollHeight;
+    this._following = follow;
+    this._sizes = this._measured();
   }
 }

@@ -8,6 +8,7 @@
 //   worker to page   {type: 'progress', what, loaded, total}   {type: 'device', device}
 //                    {type: 'ready', versions}           {type: 'failed', message}
 //                    {type: 'write', stream, text}       {type: 'plot', text}
+//                    {type: 'started'}                   the input is complete and runs
 //                    {type: 'display', text}
 //                    {type: 'stopping', id}              the interrupt was heard
 //                    {type: 'done', id, status, text, line, milliseconds}

@@ -66,6 +66,23 @@ def test_a_match_is_typed_line_by_line(repl: Repl) -> None:
     expect(repl.entry().locator(".out")).to_have_text("two\n")
 
 
+def test_an_incomplete_line_stays_in_the_prompt_when_python_answers_late(repl: Repl) -> None:
+    repl.page.evaluate(
+        """() => {
+            const post = Worker.prototype.postMessage;
+            window.inTime = () => (Worker.prototype.postMessage = post);
+            Worker.prototype.postMessage = function (...given) { setTimeout(() => post.apply(this, given), 400); };
+        }"""
+    )
+    entries = repl.page.locator(".entry").count()
+    try:
+        repl.type("for late in range(2):")
+        expect(repl.prompt).to_have_value("for late in range(2):\n    ")
+    finally:
+        repl.page.evaluate("inTime()")
+    assert repl.page.locator(".entry").count() == entries
+
+
 def test_as_many_downs_as_ups_come_back(repl: Repl) -> None:
     for source in ("a = 1", "for q in range(2):\n    pass", "b = 2"):
         repl.run(source)

@@ -22,7 +22,7 @@ def start(post: Callable[[str, str], None], post_file: Callable[[str, bytes], No
     """Make the console, in the namespace of `__main__`, with the page's own functions in it.
 
     Args:
-        post: takes messages to the page: their type, `plot` or `display`, and their text.
+        post: takes messages to the page: their type (`started`, `plot` or `display`), and their text.
         post_file: takes the name and the bytes of a file to the reader.
         without_gpu: whether the page says already that there is no GPU, and why.
     """
@@ -39,4 +39,4 @@ def start(post: Callable[[str, str], None], post_file: Callable[[str, bytes], No
     namespace.update(
         plot=plot, display=Display(partial(post, "display")), download=Download(post_file), read_image=read_image
     )
-    return PageConsole(namespace, after_run=plot.flush)
+    return PageConsole(namespace, on_start=partial(post, "started", ""), after_run=plot.flush)

@@ -38,12 +38,13 @@ class PageConsole(PyodideConsole):
 
     Args:
         namespace: the globals of every input.
+        on_start: called when an input is complete and starts.
         after_run: called after each input, whatever came of it.
     """
 
-    def __init__(self, namespace: dict[str, Any], after_run: Callable[[], None]) -> None:
+    def __init__(self, namespace: dict[str, Any], on_start: Callable[[], None], after_run: Callable[[], None]) -> None:
         super().__init__(namespace)
-        self._after_run = after_run
+        self._on_start, self._after_run = on_start, after_run
         self._package_messages = create_proxy(lambda message: None)
         self._package_errors = create_proxy(lambda message: print(message, file=sys.stderr))
         self._inputs = 0
@@ -71,6 +72,7 @@ class PageConsole(PyodideConsole):
             return json.dumps({"status": "error", "text": text, "line": line})
         if code is None:
             return json.dumps({"status": "incomplete"})
+        self._on_start()
         self._inputs += 1
         # No modification time: linecache.checkcache then leaves the entry alone.
         lines = [line + "\n" for line in source.split("\n")]
