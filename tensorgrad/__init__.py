@@ -1,6 +1,6 @@
 """Train models on the GPU from a web page: tensors and autograd in pure Python, compiled to WebGPU."""
 
-from tensorgrad import cache, data, nn, ops, optim, safetensors
+from tensorgrad import browser, cache, data, nn, ops, optim, safetensors
 from tensorgrad.autodiff import append_grad
 from tensorgrad.checkpoints import load, save
 from tensorgrad.compile import StepResult, Train, compile
@@ -59,6 +59,7 @@ __all__ = [
     "UnsupportedError",
     "append_grad",
     "bool_",
+    "browser",
     "cache",
     "capture",
     "compile",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -14,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tensorgrad import cache
-from tensorgrad.callsite import call_site
+from tensorgrad.callsite import call_site, warn
 from tensorgrad.compiled import Built, Compiled, Made
 from tensorgrad.debug import debug, note, report, stage
 from tensorgrad.device.base import Executor, Limits
@@ -296,5 +295,5 @@ async def _open_default() -> Backend:
         return WebGPU(await request_device())
     except NoDeviceError as error:
         reason = str(error).rstrip(".")
-        warnings.warn(f"running on the numpy device, without a GPU: {reason}", RuntimeWarning, stacklevel=5)
+        warn(f"running on the numpy device, without a GPU: {reason}")
         return Numpy()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -49,12 +51,39 @@ def call_site() -> CallSite | None:
     """The innermost frame outside the library, found by module name, or the line that `standing_at` says."""
     if _standing:
         return _standing[-1]
-    frame = sys._getframe(1)
+    frame, inner = _user_frame()
+    if inner is not None and inner.f_code is deferred.__code__:
+        return inner.f_locals["site"]
+    return None if frame is None else CallSite(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+
+
+def called() -> str:
+    """The name of the library's function that the user's line called."""
+    _, inner = _user_frame()
+    return "" if inner is None else inner.f_code.co_name
+
+
+def warn(message: str) -> None:
+    """A RuntimeWarning at the user's line, however deep in the library it is found."""
+    frame, _ = _user_frame()
+    if frame is None:
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        return
+    place = frame.f_code.co_filename, frame.f_lineno
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(message, RuntimeWarning, *place, frame.f_globals.get("__name__"), registry)
+
+
+def _user_frame() -> tuple[FrameType | None, FrameType | None]:
+    """The innermost frame outside the library (None where work was put off), and the library's frame that it called."""
+    frame, inner = sys._getframe(1), None
     while frame is not None:
-        if frame.f_code is deferred.__code__:
-            return frame.f_locals["site"]
         name: str = frame.f_globals.get("__name__", "")
-        if name.partition(".")[0] not in _OTHERS:
-            return CallSite(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+        top = name.partition(".")[0]
+        if top not in _OTHERS:
+            return frame, inner
+        inner = frame if top == "tensorgrad" else inner
+        if frame.f_code is deferred.__code__:
+            return None, frame
         frame = frame.f_back
-    return None
+    return None, inner

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from tensorgrad import safetensors
+from tensorgrad import browser, safetensors
 from tensorgrad.callsite import call_site
 from tensorgrad.errors import CheckpointError, InputError
 from tensorgrad.nn.state import IncompatibleKeys
@@ -151,6 +151,26 @@ class Checkpoints(ABC):
                 misshapen. Nothing was loaded.
         """
         return await self._resume(load(source), strict, loader)
+
+    async def autosave(self, name: str, *, loader: Resumable | None = None) -> None:
+        """Has the browser keep what `save` writes, under a name; `train.fit(..., autosave=name)` does so now and then.
+
+        Raises:
+            CheckpointError: there is no room, or the browser keeps nothing, as in some private windows.
+            UnsupportedError: there is no IndexedDB here, as outside of browsers.
+        """
+        await browser.keep(name, await self.save(loader=loader))
+
+    async def resume(self, name: str, strict: bool = True, *, loader: Resumable | None = None) -> bool:
+        """Goes on from what the browser keeps under a name, if it does; arguments and errors as `load`, `autosave`.
+
+        Returns:
+            Whether there was something.
+        """
+        data = await browser.read(name)
+        if data is not None:
+            await self.load(data, strict, loader=loader)
+        return data is not None
 
     async def _with(self, loader: Resumable | None) -> dict[str, Any]:
         """The state dict, with the loader's."""

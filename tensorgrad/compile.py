@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorgrad.backend import open_backend
 from tensorgrad.callsite import call_site
-from tensorgrad.checkpoints import Checkpoints
+from tensorgrad.checks import require_whole
 from tensorgrad.compiled import Built
 from tensorgrad.dtypes import DType, f16, f32
 from tensorgrad.errors import InputError
@@ -50,9 +50,11 @@ async def compile(
         model: the module; its parameters' values are where training starts.
         loss_fn: `loss_fn(model, **inputs)` (or `*inputs`, for a tuple) returns the loss, a float scalar.
         optimizer: such as `optim.AdamW(1e-3)`.
-        inputs: a mapping or tuple of specs, `{"x": tg.f32[64, 784], "y": tg.i32[64]}`, nested at will.
+        inputs: a mapping or tuple of specs, `{"x": tg.f32[64, 784], "y": tg.i32[64]}`, nested at will. Those of a
+            mapping are passed to `loss_fn` by their names.
         state: another training's `state` (its device and seed too), to train the same module with a second loss.
-        device: `"webgpu"`, `"numpy"`, `"interpret"`, a GPUDevice; None takes WebGPU where there is an adapter.
+        device: `"webgpu"`, `"numpy"`, `"interpret"`, a GPUDevice, or another training's `train.state.backend`, for
+            another model on its device; None takes WebGPU where there is an adapter, the same one each time.
         seed: of dropout and other random numbers; None draws one (`train.state.seed` tells it).
         dtype: `tg.f16` is mixed precision: matmuls (convolutions and attention too) multiply numbers of 16 bits and
             add them up in 32; everything else, the weights among it, stays f32. The loss is scaled as by
@@ -68,6 +70,7 @@ async def compile(
             NonFiniteError then, "skip" returns the loss.
 
     Raises:
+        InputError: arguments that make no sense, or do not agree with each other; nothing was changed.
         ShapeError, DtypeError, TraceError: from tracing `loss_fn`, with the line that is at fault.
         NoDeviceError, OutOfMemoryError, ShaderError: from the device.
         UnsupportedError: the GPU has no f16, and `dtype` or the model wants it.
@@ -98,8 +101,8 @@ async def compile(
         raise InputError(f"nonfinite is 'skip' or 'raise', got {nonfinite!r}", call_site())
     if dtype not in (f32, f16):
         raise InputError(f"dtype is tg.f32, or tg.f16 for mixed precision, got {dtype!r}", call_site())
-    if snapshot_every is not None and snapshot_every < 1:
-        raise InputError(f"snapshot_every is a number of steps or None, got {snapshot_every}", call_site())
+    if snapshot_every is not None:
+        require_whole("tg.compile", "snapshot_every (a number of steps, or None)", snapshot_every, 1)
     state = await open_state(model, state, device, seed)
     state.check_inputs(structure.leaves)
     with state.entering(optimizer):
@@ -113,7 +116,7 @@ async def compile(
     return train
 
 
-class Train(Fitting, Checkpoints, Inspected):
+class Train(Fitting, Inspected):
     """A compiled training step. Made by `tg.compile`.
 
     Attributes:
@@ -154,7 +157,9 @@ class Train(Fitting, Checkpoints, Inspected):
     async def build(self) -> Built:
         """The step on the state's device, which may have changed since the last time; the caller holds the turn."""
         self.spans = self.state.spans(self._prefix, self.spans)
-        return await self.state.build(self._recipe(self.spans), self._prefix)
+        recipe = self._recipe(self.spans)
+        self._forward = recipe.forward
+        return await self.state.build(recipe, self._prefix)
 
     def use(self, built: Built) -> None:
         """Steps with this program from now on."""
@@ -197,7 +202,8 @@ class Train(Fitting, Checkpoints, Inspected):
             NonFiniteError: the loss is, and `tg.compile` was told to raise.
 
         A loss that is not finite leaves parameters, optimizer state and step count as they were, and with
-        `dtype=tg.f16` so do gradients that are not: the result is `skipped`.
+        `dtype=tg.f16` so do gradients that are not: the result is `skipped`. Where a label or an index out of range
+        has made it so, a warning (or the error) names the input, the number and the range.
         """
         inputs = self.inputs.flatten(args, kwargs)
         async with self.state.turns:
@@ -215,7 +221,7 @@ class Train(Fitting, Checkpoints, Inspected):
             self._made(inputs, not result.skipped)
         await self._maybe_snapshot()
         if result.skipped:
-            self._check_finite(np.array([result.loss]))
+            self._check_finite(np.array([result.loss]), inputs)
         return result
 
     async def submit(self, *args: Any, **kwargs: Any) -> None:
@@ -242,7 +248,8 @@ class Train(Fitting, Checkpoints, Inspected):
             forgotten, self._queued = self._queued > len(losses), 0
             if forgotten or self._half or not np.isfinite(losses).all():
                 await self.state.recount()
-            return losses
+        self._explain(losses, self._last)
+        return losses
 
     async def _prepare(self, inputs: dict[str, Any]) -> None:
         await self._settle()

@@ -7,7 +7,7 @@ does. The layers are modules, as those of `einops.layers.torch` are PyTorch's:
     from tensorgrad.einops import EinMix, Rearrange, Reduce
 """
 
-# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# pyright: reportMissingImports=false
 
 from __future__ import annotations
 

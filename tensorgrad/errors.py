@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorgrad.callsite import CallSite, call_site
+
 if TYPE_CHECKING:
-    from tensorgrad.callsite import CallSite
     from tensorgrad.inspect.kernels import KernelView
     from tensorgrad.inspect.reference import Difference
 
@@ -24,7 +25,7 @@ class TensorgradError(Exception):
 
     def __init__(self, message: str, site: CallSite | None = None) -> None:
         super().__init__(f"{message}\n  at {site}" if site is not None else message)
-        self.site = site
+        self.message, self.site = message, site
 
 
 class ShapeError(TensorgradError, ValueError):
@@ -36,7 +37,13 @@ class DtypeError(TensorgradError, TypeError):
 
 
 class InputError(TensorgradError, ValueError):
-    """A step or a call was given data of another name, structure, shape, dtype or range."""
+    """A call got an argument that makes no sense, or a step data of another name, structure, shape or dtype.
+
+    Integers that the dtype cannot store are such data. The message always ends with the user's line.
+    """
+
+    def __init__(self, message: str, site: CallSite | None = None) -> None:
+        super().__init__(message, site or call_site())
 
 
 class TraceError(TensorgradError, RuntimeError):
@@ -48,7 +55,7 @@ class NoDeviceError(TensorgradError, RuntimeError):
 
 
 class UnsupportedError(TensorgradError, NotImplementedError):
-    """This device lacks a feature that was asked for; nothing was run."""
+    """This device lacks a feature, or this class a method, that was asked for; nothing was run."""
 
 
 class DeviceLostError(TensorgradError, RuntimeError):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import itertools
+import time
+import warnings
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
@@ -16,11 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tensorgrad import browser
 from tensorgrad.callsite import call_site
+from tensorgrad.checkpoints import Checkpoints
 from tensorgrad.data import DataLoader
 from tensorgrad.device.base import LOSS_RING
 from tensorgrad.device.batches import Batches
-from tensorgrad.errors import InputError
+from tensorgrad.errors import CheckpointError, InputError
 from tensorgrad.many import ManySteps
 from tensorgrad.progress import Progress
 from tensorgrad.record import Metrics, Record, Validation, metrics
@@ -30,7 +34,7 @@ PATIENCE = 2.0
 """Seconds that an interrupted run waits for the losses of what it has queued."""
 
 
-class Fitting(ManySteps):
+class Fitting(ManySteps, Checkpoints):
     """Gives a training step `fit`; a subclass is what `compile.Train` is.
 
     Attributes:
@@ -58,6 +62,8 @@ class Fitting(ManySteps):
         validate: Callable[[Any], Metrics | Awaitable[Metrics]] | None = None,
         validate_every: int | None = None,
         progress: bool = True,
+        autosave: str | None = None,
+        autosave_every: float = 30.0,
     ) -> Record:
         """Trains on batches. They are the same steps as a loop over `step`.
 
@@ -74,6 +80,9 @@ class Fitting(ManySteps):
                 of `attach` computes. After every epoch and at the end, or as `validate_every` says.
             validate_every: a number of steps; `validate` is called each so many, and at the end.
             progress: whether to show how far it is, with the last loss.
+            autosave: a name under which the browser keeps a checkpoint (with the loader's place), for `train.resume`.
+                Where it cannot, there is a warning, and the training goes on.
+            autosave_every: seconds from one checkpoint to the next; one is made at the end, too.
 
         Returns:
             The record, which is `train.record` too. That is there as well after an interrupt or an error, which
@@ -101,6 +110,9 @@ class Fitting(ManySteps):
         _check_last_batch(batches, extent)
         record = self.record = Record()
         run = _Run(self, record, extent, on_step, validate, validate_every, progress)
+        if autosave is not None:
+            run.saving = _Autosave(self, autosave, autosave_every, batches if isinstance(batches, DataLoader) else None)
+            await run.saving.try_(browser.kept())
         try:
             if isinstance(batches, Batches):
                 await run.on_device(batches)
@@ -108,6 +120,8 @@ class Fitting(ManySteps):
                 await run.from_host(batches, extent.epochs)
             await run.read()
             await run.validated()
+            if run.saving:
+                await run.saving.save()
         except BaseException as error:
             interrupted = isinstance(error, KeyboardInterrupt | asyncio.CancelledError)
             record.stopped = "interrupt" if interrupted else type(error).__name__
@@ -137,6 +151,7 @@ class _Run:
         self.train, self.record, self.most = train, record, extent.steps
         self.on_step, self.validate, self.every = on_step, validate, every
         self.progress = Progress(extent.shown, show)
+        self.saving: _Autosave | None = None
         self._queued = 0
         self._counted = train.state.counts[train._prefix]
 
@@ -170,12 +185,12 @@ class _Run:
             record.add(found)
             record.steps += len(found)
             await train._maybe_snapshot()
-            train._check_finite(found)
+            train._check_finite(found, data)
             if self.on_step:
                 await self._call(StepResult(float(found[0]), skipped=counted == train.state.counts[train._prefix]))
             if record.steps % every == 0:
                 await self.validated()
-            self._show()
+            await self._after_step()
 
     async def _step(self, batch: Any) -> None:
         train, record = self.train, self.record
@@ -188,7 +203,7 @@ class _Run:
                 result = await train.step(batch)
                 record.add(np.array([result.loss], np.float32))
         except InputError as error:
-            raise InputError(f"batch {record.steps + 1} of fit: {error}{_smaller(train, batch)}") from None
+            raise InputError(f"batch {record.steps + 1} of fit: {error.message}{_smaller(train, batch)}") from None
         record.steps += 1
         if result is not None:
             await self._call(result)
@@ -196,7 +211,7 @@ class _Run:
             await self.read()
         if self.every is not None and record.steps % self.every == 0:
             await self.validated()
-        self._show()
+        await self._after_step()
 
     async def _call(self, result: StepResult) -> None:
         assert self.on_step is not None
@@ -211,7 +226,7 @@ class _Run:
         if self._queued:
             found, self._queued = (await self.train.losses())[-self._queued :], 0
             self.record.add(found)
-            self.train._check_finite(found)
+            self.train._check_finite(found, self.train._last)
 
     async def validated(self) -> None:
         """Validates, if that is wanted and was not done at this step."""
@@ -223,9 +238,11 @@ class _Run:
             value = await value
         record.validation.append(Validation(record.steps, metrics(value)))
 
-    def _show(self) -> None:
+    async def _after_step(self) -> None:
         if self.progress.due:
             self.progress.draw(self.record.steps, self.record.last)
+        if self.saving and self.saving.due:
+            await self.saving.save()
 
     def close(self) -> None:
         """Ends the line of progress, and the record."""
@@ -233,6 +250,31 @@ class _Run:
         record.seconds = self.progress.seconds
         record.skipped = max(0, record.steps - (counts[self.train._prefix] - self._counted))
         self.progress.draw(record.steps, record.last, last=True)
+
+
+class _Autosave:
+    """Checkpoints that the browser keeps, while it can."""
+
+    def __init__(self, train: Fitting, name: str, every: float, loader: DataLoader | None) -> None:
+        self._train, self._name, self._every, self._loader = train, name, every, loader
+        self._saved: float | None = time.perf_counter()
+
+    @property
+    def due(self) -> bool:
+        return self._saved is not None and time.perf_counter() - self._saved >= self._every
+
+    async def save(self) -> None:
+        if self._saved is not None:
+            await self.try_(self._train.autosave(self._name, loader=self._loader))
+
+    async def try_(self, work: Awaitable[Any]) -> None:
+        """Ends it with a warning where the browser cannot do its part."""
+        try:
+            await work
+            self._saved = time.perf_counter()
+        except CheckpointError as error:
+            self._saved = None
+            warnings.warn(f"autosave is off: {error}", RuntimeWarning, stacklevel=2)
 
 
 async def _stream(batches: Any) -> AsyncGenerator[Any, None]:

@@ -86,6 +86,25 @@ def show_attr(value: object) -> str:
     return str(value)
 
 
+class IndexRange(NamedTuple):
+    """Where integers are used as positions, and how many there are.
+
+    Attributes:
+        value: the integers.
+        first, size: they should be from the first to below the size.
+        what: has so many places, in words.
+        ignored: a number that is allowed too.
+        site: the user's line.
+    """
+
+    value: Value
+    first: int
+    size: int
+    what: str
+    ignored: int | None
+    site: CallSite | None
+
+
 @dataclass(slots=True)
 class Graph:
     """Nodes, what they return, and which states they replace.
@@ -99,6 +118,7 @@ class Graph:
         grads: parameter name -> the value of its gradient, where gradients were appended.
         packs: state that belongs to a pack of parameters (their momenta, say) -> the pack's value.
         slots: host number (a learning rate, say) -> its place in the row that every step sends.
+        ranges: of integers that are used as positions. Passes leave them behind.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -109,6 +129,7 @@ class Graph:
     grads: dict[str, Value] = field(default_factory=dict)
     packs: dict[str, Value] = field(default_factory=dict)
     slots: dict[str, int] = field(default_factory=dict)
+    ranges: list[IndexRange] = field(default_factory=list)
 
     def add(
         self,

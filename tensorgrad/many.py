@@ -9,16 +9,19 @@ from __future__ import annotations
 import operator
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from tensorgrad.callsite import call_site
+from tensorgrad.callsite import call_site, warn
 from tensorgrad.compiled import Built
 from tensorgrad.device.batches import Batches
 from tensorgrad.device.convert import as_array
 from tensorgrad.errors import InputError, NonFiniteError, TensorgradError
+from tensorgrad.graph import Graph
 from tensorgrad.optim.optimizer import Optimizer
+from tensorgrad.outside import outside
 from tensorgrad.state import State
 from tensorgrad.structure import Structure
 
@@ -40,6 +43,7 @@ class ManySteps(ABC):
     _since: int
     _snapshot_every: int | None
     _nonfinite: str
+    _forward: Graph
     _chunk = 1
     _destroyed = False
 
@@ -80,8 +84,10 @@ class ManySteps(ABC):
         count = next(iter(counts.values()), 1) or 1
         for name, spec in self.inputs.leaves.items():
             shape = (count, *spec.static_shape)
-            arrays[name] = as_array(f"the batches of {name!r}", arrays[name], shape, spec.dtype)
-        return await self.built.executor.upload_batches(arrays, count)
+            arrays[name] = as_array(f"the array of batches of {name!r}", arrays[name], shape, spec.dtype)
+        batches = await self.built.executor.upload_batches(arrays, count)
+        batches.outside = outside(self._forward, arrays)
+        return batches
 
     async def run_steps(self, k: int, batches: Any) -> np.ndarray:
         """Runs `k` training steps on batches that live on the device: step i takes batch i, round and round.
@@ -127,7 +133,7 @@ class ManySteps(ABC):
             while (done := sum(map(len, found))) < k:
                 found.append(await self._run_chunk(data, done, k - done))
                 await self._maybe_snapshot()
-                self._check_finite(found[-1])
+                self._check_finite(found[-1], data)
         finally:
             if data is not batches:
                 data.destroy()
@@ -179,8 +185,12 @@ class ManySteps(ABC):
             if name in slots:
                 floats[slots[name]] = number
 
-    def _check_finite(self, losses: np.ndarray) -> None:
-        """Raises NonFiniteError for losses that were just made, where that was asked for."""
+    def _check_finite(self, losses: np.ndarray, given: Mapping[str, Any] | Batches | None = None) -> None:
+        """Raises NonFiniteError for losses that were just made, where that was asked for; else warns if it knows why.
+
+        Args:
+            given: the inputs of the steps.
+        """
         bad = np.flatnonzero(~np.isfinite(losses))
         if self._nonfinite == "raise" and bad.size:
             later = int(np.isfinite(losses[bad[0] :]).sum())
@@ -188,9 +198,22 @@ class ManySteps(ABC):
             now = "weights, optimizer state and step count are as before it"
             if later:
                 now = f"it changed nothing, but later steps of its chunk were made, {later} of them"
-            raise NonFiniteError(
-                f"the loss of step {step} is {losses[bad[0]]}; {now}. Look at the batch, or lower the learning rate."
+            why = self._outside(given)
+            advice = (
+                f"The reason: {why}"
+                if why
+                else "Look at the batch (is NaN in it, or a label out of range?), or lower the learning rate"
             )
+            raise NonFiniteError(f"the loss of step {step} is {losses[bad[0]]}; {now}. {advice}", call_site())
+        self._explain(losses, given)
+
+    def _explain(self, losses: np.ndarray, given: Mapping[str, Any] | Batches | None) -> None:
+        """Warns where a loss is not finite because of a label or an index out of range."""
+        if not np.isfinite(losses).all() and (why := self._outside(given)):
+            warn(f"the loss is not finite, and the step changed nothing: {why}")
+
+    def _outside(self, given: Mapping[str, Any] | Batches | None) -> str | None:
+        return given.outside if isinstance(given, Batches) else outside(self._forward, given or {})
 
 
 def _array(name: str, value: Any) -> np.ndarray:

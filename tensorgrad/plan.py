@@ -29,7 +29,7 @@ class BufferSpec:
         kind: param and state outlive a step; input is written before a step; const once;
             grad and output may be read after it; temp belongs to the pool.
         name: its label, unique within the plan. For param, state and input the leaf's name.
-        shape, dtype: of the tensor; `nbytes` is what it occupies, a multiple of 4 and at least 4.
+        shape, dtype: of the tensor; `nbytes` is what it occupies, a multiple of 16 and not 0.
         initial: const: the data; state: the fill value.
         arena: name of the shared allocation that it is a slice of, with `offset` (a multiple of 256) in it.
     """

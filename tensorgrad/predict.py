@@ -18,6 +18,7 @@ from tensorgrad.graph import Graph, Value
 from tensorgrad.inspect import CheckReport, Inspected
 from tensorgrad.nn.module import Module
 from tensorgrad.ops import cast, reshape, stop_gradient, where
+from tensorgrad.outside import warn_of_outside
 from tensorgrad.passes import optimize
 from tensorgrad.program import Recipe
 from tensorgrad.state import State, open_state
@@ -48,6 +49,7 @@ class _Program(NamedTuple):
     names: tuple[str, ...]
     form: Any
     row: np.ndarray
+    traced: Graph
 
 
 class Predictor(Inspected):
@@ -62,6 +64,7 @@ class Predictor(Inspected):
         self.state, self.fn, self.inputs, self.training = state, fn, inputs, training
         self.averages = averages
         state.check_inputs(inputs.leaves)
+        inputs.check_call("the function", fn)
         self._programs: OrderedDict[tuple[tuple[int, ...], ...], _Program] = OrderedDict()
         self._store: Any = None
 
@@ -74,13 +77,16 @@ class Predictor(Inspected):
         """Runs the function on inputs in its structure, or as keywords.
 
         Raises:
-            InputError: names, shapes, dtypes or ranges that do not fit.
+            InputError: names, shapes or dtypes that do not fit.
+
+        An index or a label out of range gives NaN, and a warning that names it.
         """
         inputs = self.inputs.flatten(args, kwargs)
         async with self.state.turns:
             program = await self._prepare(inputs)
             with self.state.running("step" in inputs):
                 found = await program.built.executor.run(inputs, program.names)
+        warn_of_outside(program.traced, inputs, found.values())
         return fill(program.form, found)
 
     async def check(self, *args: Any, **kwargs: Any) -> CheckReport:
@@ -111,7 +117,7 @@ class Predictor(Inspected):
         if program is None:
             recipe, form = self._trace(self.inputs.concrete(shapes))
             built = await state.build(recipe)
-            program = self._programs[shapes] = _Program(built, recipe.names, form, state.row())
+            program = self._programs[shapes] = _Program(built, recipe.names, form, state.row(), recipe.forward)
             if len(self._programs) > CACHED:
                 _, oldest = self._programs.popitem(last=False)
                 oldest.built.executor.destroy()
@@ -128,10 +134,9 @@ class Predictor(Inspected):
 
         def run() -> Outputs:
             leaves = {n: tensor_input(n, spec.static_shape, spec.dtype) for n, spec in structure.leaves.items()}
-            args, kwargs = structure.arguments(leaves)
             if self.averages is not None:
                 use_averages(self.state, *self.averages)
-            return collect(graph, self.fn(self.state.module, *args, **kwargs))
+            return collect(graph, structure.call(self.fn, self.state.module, leaves))
 
         with stage("trace"):
             outputs = trace_into(graph, run, training=self.training, names=self.state.names)
@@ -179,7 +184,7 @@ def function_recipe(graph: Graph, outputs: Outputs) -> Recipe:
         with stage("passes"):
             return optimize(graph, limits)
 
-    return Recipe(finish, tuple(outputs.values), (graph,), call_site())
+    return Recipe(finish, tuple(outputs.values), (graph,), call_site(), forward=graph)
 
 
 def collect(graph: Graph, result: Any) -> Outputs:

@@ -8,7 +8,7 @@ host needs only an `Interface`: names, types and places. With a plan and kernels
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tensorgrad.callsite import CallSite, deferred
@@ -119,6 +119,7 @@ class Recipe:
         site: the user's line that asked for the program.
         options: numbers that decide with the traced graphs.
         tune: seconds in which variants of the kernels may be measured; 0: they are not.
+        forward: the user's function as it was traced, nothing added and nothing simplified.
     """
 
     finish: Callable[[Limits], Graph]
@@ -127,6 +128,7 @@ class Recipe:
     site: CallSite | None = None
     options: tuple[int, ...] = ()
     tune: float = 0.0
+    forward: Graph = field(default_factory=Graph)
 
     def graph(self, limits: Limits) -> Graph:
         """The optimized graph. It may be asked for long after the user's call, to whose line it still belongs."""

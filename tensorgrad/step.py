@@ -19,6 +19,7 @@ from tensorgrad.gate import gate_updates
 from tensorgrad.graph import Graph, Value
 from tensorgrad.nn.module import Module
 from tensorgrad.ops import add, cast, isfinite, reshape, stop_gradient, where
+from tensorgrad.optim.arguments import listed
 from tensorgrad.optim.optimizer import Optimizer
 from tensorgrad.optim.scaling import LossScale
 from tensorgrad.passes import optimize
@@ -81,12 +82,13 @@ def step_recipe(
         half: multiply in f16, with a scaled loss.
         tune: seconds for tuning.
     """
+    structure.check_call("the loss function", loss_fn)
+    optimizer.check_names([name for name, _ in model.named_parameters()])
     forward = Graph()
 
     def run() -> Value:
         leaves = {name: tensor_input(name, spec.static_shape, spec.dtype) for name, spec in structure.leaves.items()}
-        args, kwargs = structure.arguments(leaves)
-        loss = loss_fn(model, *args, **kwargs)
+        loss = structure.call(loss_fn, model, leaves)
         _check_loss(loss)
         return reshape(loss, ()).value
 
@@ -107,7 +109,7 @@ def step_recipe(
 
         update = _update_alone(forward, optimizer, trained, options)
         names = ("loss", FINITE) if half else ("loss",)
-        return Recipe(finish, names, None if update is None else (forward, update), site, options, tune)
+        return Recipe(finish, names, None if update is None else (forward, update), site, options, tune, forward)
 
     return recipe
 
@@ -141,7 +143,7 @@ def _append_update(graph: Graph, optimizer: Optimizer, trained: frozenset[str], 
     grads = {name: grad for name, grad in found.items() if grad is not None}
     params = {name: params[name] for name in grads}
     if not params:
-        raise TraceError("the loss depends on no parameter of the model that may be trained", call_site())
+        raise TraceError(_why_untrained(graph, optimizer), call_site())
     held, finite = optimizer.update(params, grads, loss, options.optimizer, scale, options.keep_grads)
     if options.keep_grads:
         graph.grads.update({name: grad.value for name, grad in held.items()})
@@ -156,6 +158,17 @@ def _append_update(graph: Graph, optimizer: Optimizer, trained: frozenset[str], 
     for name, value in graph.captures.items():
         if graph.leaf_name(value):
             graph.captures[name] = stop_gradient(Tensor(graph, value)).value
+
+
+def _why_untrained(graph: Graph, optimizer: Optimizer) -> str:
+    why = "the loss depends on no parameter of the model that may be trained"
+    read = graph.names_by_role("param")
+    if not read:
+        return f"{why}: it reads none of them; is the model called in the loss?"
+    return (
+        f"{why}: it reads {listed(list(read))}, each of which is frozen (requires_grad=False), behind a detach, "
+        f"or left out by the optimizer's params={optimizer.params!r}"
+    )
 
 
 def _update_alone(forward: Graph, optimizer: Optimizer, trained: frozenset[str], options: Options) -> Graph | None:

@@ -7,13 +7,15 @@ given.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tensorgrad.callsite import call_site
-from tensorgrad.dtypes import Spec
+from tensorgrad.checks import is_whole, shown
+from tensorgrad.dtypes import DType, Spec, bool_, f32, from_numpy
 from tensorgrad.errors import InputError
 
 
@@ -34,7 +36,7 @@ class Structure:
     def __init__(self, specs: Any) -> None:
         if not is_nest(specs):
             raise InputError(
-                f"inputs are a mapping or a tuple of specs, such as {{'x': tg.f32[64, 784]}}, got {specs!r}",
+                f"inputs are a mapping or a tuple of specs, such as {{'x': tg.f32[64, 784]}}, got {shown(specs)}",
                 call_site(),
             )
         if isinstance(specs, Mapping) and (odd := [key for key in specs if not isinstance(key, str)]):
@@ -56,6 +58,39 @@ class Structure:
         """Leaves by name as the arguments of a call: a mapping's are keywords, a tuple's positional."""
         built = _build(self.specs, "", values)
         return ([], built) if isinstance(self.specs, Mapping) else (list(built), {})
+
+    def call(self, fn: Callable[..., Any], model: Any, values: Mapping[str, Any]) -> Any:
+        """Calls `fn(model, **inputs)`, or `fn(model, *inputs)` for a tuple, with the leaves' values."""
+        args, kwargs = self.arguments(values)
+        return fn(model, *args, **kwargs)
+
+    def check_call(self, what: str, fn: Any) -> None:
+        """Raises InputError for what `call` cannot call: nothing was traced yet.
+
+        Args:
+            what: how the message calls it.
+        """
+        args, kwargs = self.arguments(dict.fromkeys(self.leaves))
+        shape = ", ".join(["model", *(f"input{i}" for i in range(len(args))), *(f"{name}={name}" for name in kwargs)])
+        if not callable(fn):
+            raise InputError(f"{what} must be a function that is called as fn({shape}), got {shown(fn)}", call_site())
+        inner = getattr(fn, "forward", fn)  # a module's `__call__` takes anything
+        try:
+            signature = inspect.signature(inner)
+        except (ValueError, TypeError):  # built in, or wrapped by something odd
+            return
+        try:
+            signature.bind(None, *args, **kwargs)
+        except TypeError as error:
+            name = getattr(inner, "__qualname__", type(fn).__name__)
+            code = getattr(inspect.unwrap(inner), "__code__", None)
+            place = f" at {code.co_filename}:{code.co_firstlineno}" if code else ""
+            how = "inputs are passed by their names" if kwargs else "inputs are passed in their order"
+            raise InputError(
+                f"{what} does not take these inputs: {error}. It is called as fn({shape}), since the model comes first "
+                f"and {how}; it is {name}{signature}{place}. Let its arguments and `inputs` agree",
+                call_site(),
+            ) from None
 
     def flatten(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """What a step was called with, by leaf name.
@@ -118,12 +153,33 @@ def rebuild(nest: Any, children: Iterable[Any]) -> Any:
 def _flatten(nest: Any, prefix: str = "") -> Iterator[tuple[str, Spec]]:
     for key, child in parts(nest):
         name = f"{prefix}{key}"
-        if is_nest(child):
+        if is_nest(child) and not _is_shape(child):
             yield from _flatten(child, f"{name}.")
         elif isinstance(child, Spec):
             yield name, child
         else:
-            raise InputError(f"input {name!r} must be a spec such as tg.f32[64, 784], got {child!r}", call_site())
+            rule = f"input {name!r} must be a spec such as tg.f32[64, 784], got {shown(child)}"
+            raise InputError(f"{rule}{_spec_hint(child)}", call_site())
+
+
+def _is_shape(value: Any) -> bool:
+    """Whether it is sizes without a dtype, which were meant as a spec."""
+    return isinstance(value, tuple | list) and bool(value) and all(n is None or is_whole(n) for n in value)
+
+
+def _spec_hint(value: Any) -> str:
+    """What to write instead, where that can be seen."""
+    dtype, shape = f32, getattr(value, "shape", None)
+    if _is_shape(value):
+        shape = value
+    elif isinstance(value, DType):
+        dtype, shape = value, None
+    elif isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        dtype = from_numpy(value.dtype)
+    elif not isinstance(shape, tuple):
+        return ""
+    sizes = ", ".join(map(str, shape)) if shape else "()"
+    return f"; write tg.{dtype.name + '_' * (dtype is bool_)}[{sizes}]" + " for one number" * (not shape)
 
 
 def _build(nest: Any, prefix: str, values: Mapping[str, Any]) -> Any:

@@ -1,7 +1,7 @@
 """Tensor: a handle on one value of a graph, with operators and methods.
 
 Sugar only: every method calls the function of the same name in `ops`, where it is
-documented.
+documented. `methods` has those that need no word of their own.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tensorgrad import arranging
 from tensorgrad.errors import TraceError
+from tensorgrad.methods import Methods
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -19,16 +20,36 @@ if TYPE_CHECKING:
     from tensorgrad.dtypes import DType, Shape
     from tensorgrad.graph import Graph, TensorType, Value
 
+_OPERATORS = {
+    "add": "__radd__",
+    "bitwise_and": "__rand__",
+    "bitwise_or": "__ror__",
+    "bitwise_xor": "__rxor__",
+    "divide": "__rtruediv__",
+    "equal": "__eq__",
+    "floor_divide": "__rfloordiv__",
+    "greater": "__lt__",
+    "greater_equal": "__le__",
+    "less": "__gt__",
+    "less_equal": "__ge__",
+    "matmul": "__rmatmul__",
+    "multiply": "__rmul__",
+    "not_equal": "__ne__",
+    "power": "__rpow__",
+    "remainder": "__rmod__",
+    "subtract": "__rsub__",
+    "true_divide": "__rtruediv__",
+}
+"""What NumPy calls for an operator with an array on its left -> the tensor's method for one on its right."""
 
-class Tensor(arranging.Arranging):
+
+class Tensor(Methods, arranging.Arranging):
     """One value of a traced graph.
 
     It has a shape and a dtype, no numbers: those exist when the compiled graph runs.
     """
 
     __slots__ = ("__weakref__", "graph", "value")
-    __array_priority__ = 1000  # NumPy leaves `array * tensor` to the tensor
-    __array_ufunc__ = None
 
     def __init__(self, graph: Graph, value: Value) -> None:
         self.graph, self.value = graph, value
@@ -107,6 +128,28 @@ class Tensor(arranging.Arranging):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         self._no_value("conversion to an array")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """An operator with an array on its left is the tensor's own; NumPy's functions are refused."""
+        from tensorgrad.callsite import call_site
+
+        name = ufunc.__name__
+        if method == "__call__" and name in _OPERATORS and not isinstance(inputs[0], Tensor):
+            return getattr(inputs[1], _OPERATORS[name])(inputs[0])
+        own = f"tg.{name}" if hasattr(ops, name) else "the functions of tg"
+        raise TraceError(
+            f"np.{name} computes with arrays, and {self!r} has no numbers yet; use {own}, which records the operation",
+            call_site(),
+        )
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        from tensorgrad.callsite import call_site
+
+        raise TraceError(
+            "tensors do not change: make another one with x = tg.where(mask, value, x), or put parts together with "
+            "tg.concatenate or tg.stack. (A parameter's initial values are an array: parameter.data[...] = value.)",
+            call_site(),
+        )
 
     def __iter__(self) -> Any:
         if not self.shape:
@@ -268,6 +311,45 @@ class Tensor(arranging.Arranging):
     def argmin(self, axis: int | None = None, keepdims: bool = False, **kw: Any) -> Tensor:
         return ops.argmin(self, axis, keepdims, **kw)
 
+    def cumsum(self, axis: int | None = None, dtype: DType | None = None, **kw: Any) -> Tensor:
+        return ops.cumsum(self, axis, dtype, **kw)
+
+    def cumprod(self, axis: int | None = None, dtype: DType | None = None, **kw: Any) -> Tensor:
+        return ops.cumprod(self, axis, dtype, **kw)
+
+    def cummax(self, axis: int | None = None, **kw: Any) -> ops.ValuesAndIndices:
+        return ops.cummax(self, axis, **kw)
+
+    def cummin(self, axis: int | None = None, **kw: Any) -> ops.ValuesAndIndices:
+        return ops.cummin(self, axis, **kw)
+
+    def logcumsumexp(self, axis: int | None = None, **kw: Any) -> Tensor:
+        return ops.logcumsumexp(self, axis, **kw)
+
+    def diff(self, n: int = 1, axis: int = -1, **kw: Any) -> Tensor:
+        return ops.diff(self, n, axis, **kw)
+
+    def sort(self, axis: int = -1, descending: bool = False, stable: bool = True, **kw: Any) -> ops.ValuesAndIndices:
+        return ops.sort(self, axis, descending, stable, **kw)
+
+    def argsort(self, axis: int = -1, descending: bool = False, stable: bool = True, **kw: Any) -> Tensor:
+        return ops.argsort(self, axis, descending, stable, **kw)
+
+    def topk(self, k: int, axis: int = -1, largest: bool = True, **kw: Any) -> ops.ValuesAndIndices:
+        return ops.topk(self, k, axis, largest, **kw)
+
+    def kthvalue(self, k: int, axis: int = -1, keepdims: bool = False, **kw: Any) -> ops.ValuesAndIndices:
+        return ops.kthvalue(self, k, axis, keepdims, **kw)
+
+    def median(self, axis: int | None = None, keepdims: bool = False, **kw: Any) -> Any:
+        return ops.median(self, axis, keepdims, **kw)
+
+    def quantile(self, q: Any, axis: int | None = None, keepdims: bool = False, **kw: Any) -> Tensor:
+        return ops.quantile(self, q, axis, keepdims, **kw)
+
+    def multinomial(self, num_samples: int, replacement: bool = False) -> Tensor:
+        return ops.multinomial(self, num_samples, replacement)
+
     def softmax(self, axis: int = -1, **kw: Any) -> Tensor:
         return ops.softmax(self, axis, **kw)
 
@@ -288,33 +370,6 @@ class Tensor(arranging.Arranging):
 
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
         return ops.clamp(self, min, max)
-
-    def abs(self) -> Tensor:
-        return ops.abs(self)
-
-    def exp(self) -> Tensor:
-        return ops.exp(self)
-
-    def log(self) -> Tensor:
-        return ops.log(self)
-
-    def sqrt(self) -> Tensor:
-        return ops.sqrt(self)
-
-    def square(self) -> Tensor:
-        return ops.square(self)
-
-    def pow(self, exponent: Any) -> Tensor:
-        return ops.pow(self, exponent)
-
-    def relu(self) -> Tensor:
-        return ops.relu(self)
-
-    def tanh(self) -> Tensor:
-        return ops.tanh(self)
-
-    def sigmoid(self) -> Tensor:
-        return ops.sigmoid(self)
 
 
 def bind_ops(module: ModuleType) -> None:

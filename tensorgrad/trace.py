@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, TypeVar
 
-from tensorgrad.callsite import call_site
+from tensorgrad.callsite import call_site, called
 from tensorgrad.dtypes import DType, Shape, f32, u32
 from tensorgrad.errors import ShapeError, TraceError
-from tensorgrad.graph import Graph, Role, TensorType, Value
+from tensorgrad.graph import Graph, IndexRange, Role, TensorType, Value
 from tensorgrad.primitive import Primitive
 from tensorgrad.tensor import Tensor
 
@@ -48,9 +48,13 @@ def current_trace() -> Trace:
         TraceError: where none runs.
     """
     if _current is None:
+        name = called()
+        operator = not name or name.startswith("__")
+        what, on_arrays = ("this operation", "lambda x: ...") if operator else (name, f"tg.{name}")
         raise TraceError(
-            "no trace is running, so this operation has no graph to join. Call it inside a function that is "
-            "given to tg.compile, tg.compile_forward, tg.jit, tg.grad or tg.trace.",
+            f"no trace is running, so {what} has no graph to join. Call it inside a function that is given to "
+            "tg.compile, tg.compile_forward, tg.jit, tg.grad or tg.trace. "
+            f"On arrays: await tg.jit({on_arrays})(array).",
             call_site(),
         )
     return _current
@@ -192,6 +196,16 @@ def capture(name: str, tensor: Tensor) -> Tensor:
         raise TraceError(f"capture name {name!r} is used already in this trace", call_site())
     graph.captures[name] = own(tensor).value
     return tensor
+
+
+def expect_index(indices: Tensor, size: int, what: str, first: int = 0, ignored: int | None = None) -> None:
+    """Notes that integers have to lie in `first <= i < size`, to explain what comes of others; see `outside`.
+
+    Args:
+        what: has so many places, in words: "cross_entropy has 10 classes".
+        ignored: a number that is allowed too.
+    """
+    current_graph().ranges.append(IndexRange(own(indices).value, first, size, what, ignored, call_site()))
 
 
 def _leaf(role: Role, name: str, shape: Shape, dtype: DType, initial: float = 0) -> Tensor:

@@ -22,6 +22,7 @@ from tensorgrad.dtypes import DType
 from tensorgrad.errors import InputError, ShapeError, TraceError
 from tensorgrad.graph import Graph
 from tensorgrad.ops.core import host_array, tensor
+from tensorgrad.outside import warn_of_outside
 from tensorgrad.predict import CACHED, collect, fill, function_recipe
 from tensorgrad.structure import is_nest, parts, rebuild
 from tensorgrad.tensor import Tensor
@@ -138,6 +139,7 @@ class _Program(NamedTuple):
     built: Built
     names: tuple[str, ...]
     form: Any
+    traced: Graph
 
 
 class _Leaf(NamedTuple):
@@ -185,7 +187,9 @@ class _Compiled:
             inputs["step"] = np.zeros(STEP_SLOTS, np.uint32)
             inputs["step"][:2] = self.seed % 2**32, self.calls % 2**32
         self.calls += 1
-        return fill(program.form, await program.built.executor.run(inputs, program.names))
+        found = await program.built.executor.run(inputs, program.names)
+        warn_of_outside(program.traced, arrays, found.values())
+        return fill(program.form, found)
 
     async def _open(self) -> Backend:
         """The device; after it was lost, a new one."""
@@ -209,7 +213,7 @@ class _Compiled:
             raise TraceError(f"a jitted function keeps no state, but updates {name!r}; use tg.compile", call_site())
         recipe = function_recipe(graph, outputs)
         built = await backend.build(await backend.compile(recipe), backend.store(), {})
-        return _Program(built, recipe.names, outputs.form)
+        return _Program(built, recipe.names, outputs.form, graph)
 
 
 def _arrays(value: Any, leaf: Callable[[str, Any], Any], path: str = "") -> Any:

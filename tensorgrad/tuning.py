@@ -9,13 +9,12 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from tensorgrad.callsite import call_site
+from tensorgrad.callsite import call_site, warn
 from tensorgrad.device.base import Limits
 from tensorgrad.errors import InputError
 from tensorgrad.lower.kernel import Kernel
@@ -159,4 +158,4 @@ def choices_of(tuning: Tuning | None) -> dict[str, str]:
 
 def untuned(why: str) -> None:
     """Warns that `tune` has no effect; the program runs all the same."""
-    warnings.warn(f"tune has no effect: {why}. The templates' own choices run", RuntimeWarning, stacklevel=2)
+    warn(f"tune has no effect: {why}. The templates' own choices run")

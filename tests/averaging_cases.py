@@ -20,7 +20,7 @@ def drawn(seed: int) -> Arrays:
 
 
 def made(**options: Any) -> optim.Optimizer:
-    groups = [("b", {"weight_decay": 0.0})]
+    groups = [("*b*", {"weight_decay": 0.0})]
     return optim.AdamW(optim.StepLR(0.1, 2), weight_decay=0.1, groups=groups, clip_norm=0.5, **options)
 
 

@@ -34,7 +34,7 @@ class Memory:
             self.used[key] = now
         return self.texts.get(key)
 
-    async def put(self, key: str, text: str, now: float) -> None:
+    async def put(self, key: str, text: str, now: float, size: int) -> None:
         self.calls.append("put")
         self.texts[key], self.used[key] = text, now
 

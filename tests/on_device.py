@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 import attention_cases
 import matmul_cases
-from programs import Program, assert_close, on_gpu, on_numpy, program
+from programs import Program, assert_close, lowered, on_gpu, on_numpy, program, with_initial
 from table import Case, Row, weighted
 from tensorgrad.autodiff import append_grad
 from tensorgrad.backend import WebGPU
+from tensorgrad.device import interpret
 from tensorgrad.device.base import Bound, Dispatch, Recording, Slice
 from tensorgrad.graph import Value
+from tensorgrad.lower.kernel import Kernel
 from tensorgrad.plan import KernelSpec
 from tensorgrad.tensor import Tensor
 from tensorgrad.wgsl import attention, matmul
+from tensorgrad.wgsl.generate import Writer
 from tensorgrad.wgsl.matmul_tiles import Tile
+from tensorgrad.wgsl.rows import Shape
 from tensorgrad.wgsl.shader import Source
 
 # Single kernels ---------------------------------------------------------------------------
@@ -66,6 +70,37 @@ async def verify_attentions(
             scale = float(np.abs(want[np.isfinite(want)]).max(initial=1.0))
             np.testing.assert_allclose(got[: want.size], want, tolerance, tolerance * scale, err_msg=label)
     return [source.name for _, source in todo]
+
+
+async def verify_lines(device: Any, p: Program, shapes: Callable[[Kernel], Iterable[Shape]]) -> list[str]:
+    """The same for the scans and sorts of a program, each in all its shapes; sums need whole numbers."""
+    low = lowered(p)
+    todo: list[tuple[str, Source, dict[Value, np.ndarray], dict[Value, np.ndarray]]] = []
+
+    def watch(i: int, buffers: Mapping[int, np.ndarray]) -> None:
+        kernel = low.kernels[i]
+        if kernel.line is None:
+            return
+        held = {v: buffers[low.memory.where[v]][: low.graph.type(v).size].copy() for v in kernel.loads()}
+        expected = {v: buffers[low.memory.where[v]][: low.graph.type(v).size].copy() for v in kernel.writes}
+        value_of = {low.memory.where[v]: v for v in (*held, *expected)}
+        for shape in shapes(kernel):
+            spec = Writer(low, device.limits).write(kernel, shape)
+            bindings = tuple((value_of[b.buffer], b.write) for b in spec.bindings)
+            source = Source(f"{spec.name} {shape}", spec.wgsl, spec.threads, spec.workgroup_size, bindings)
+            todo.append((str(kernel.vars), source, held, expected))
+
+    with np.errstate(all="ignore"):
+        interpret.run(low, with_initial(p), watch)
+    poison = {v: np.full(a.size + 4, 0x7FC0BAD5, np.uint32) for *_, expected in todo for v, a in expected.items()}
+    found = await _run(device, [(name, source, {**held, **poison}) for name, source, held, _ in todo])
+    for (name, source, _, expected), written in zip(todo, found, strict=True):
+        for key, data in written.items():
+            want = expected[key].astype(np.uint32) if expected[key].dtype == bool else expected[key]
+            label = f"{source.name}, {name}"
+            assert (data.view(np.uint32)[want.size : want.size + 4] == 0x7FC0BAD5).all(), label
+            np.testing.assert_array_equal(data.view(want.dtype)[: want.size], want, err_msg=label)
+    return [source.name for _, source, *_ in todo]
 
 
 async def _run(

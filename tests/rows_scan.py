@@ -174,7 +174,7 @@ def _values() -> Row:
 
     y = distinct(RNG, (3, 5, 7))
     return listed(
-        "reorder",
+        "gather",
         EXACT,
         *(case(f"axis {a}", y, a, a == 1) for a in (0, 1, -1)),
         case("special", EQUALS),

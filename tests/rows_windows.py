@@ -9,7 +9,7 @@ import numpy as np
 from rows_common import LINE, SUMS, X
 from table import EXACT, Case, distinct, f32s, listed, normal
 from tensorgrad import ops
-from tensorgrad.ops.windows import slides
+from tensorgrad.ops.windows import overlap_add, slides
 
 RNG = np.random.default_rng(5)
 IMAGES = normal(RNG, (2, 4, 7, 6))
@@ -67,7 +67,7 @@ def summed(name: str, sizes: tuple[int, ...], size: Any, lead: tuple[int, ...] =
     x = normal(RNG, (*lead, *counts, *size))
     return Case(
         name,
-        lambda x: ops.fold(x * x, sizes, moves),
+        lambda x: overlap_add(x * x, sizes, moves),
         (x,),
         lambda x: sums(x * x, sizes, moves),
         (0,),
@@ -177,7 +177,7 @@ WINDOWS = [
         summed("long", (65_537,), (4,), lead=(1,), stride=4),
         Case(
             "of a transpose",
-            lambda x: ops.fold(x.transpose(1, 2, 0), (6,), slides("", (3,), 1))[1:] * 2.0,
+            lambda x: overlap_add(x.transpose(1, 2, 0), (6,), slides("", (3,), 1))[1:] * 2.0,
             (normal(RNG, (3, 2, 4)),),
             lambda x: sums(x.transpose(1, 2, 0), (6,), slides("", (3,), 1))[1:] * 2,
             (0,),

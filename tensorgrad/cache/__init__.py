@@ -15,7 +15,7 @@ import hashlib
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from tensorgrad.cache import indexeddb
 from tensorgrad.cache.key import Unkeyed, choices_key, digest
@@ -42,9 +42,9 @@ PATIENCE = 5.0
 class Storage(Protocol):
     """Texts by key, with the time when each was used last."""
 
-    async def get(self, key: str, now: float) -> str | None: ...
+    async def get(self, key: str, now: float) -> Any: ...
 
-    async def put(self, key: str, text: str, now: float) -> None: ...
+    async def put(self, key: str, value: Any, now: float, size: int) -> None: ...
 
     async def uses(self) -> dict[str, tuple[int, float]]:
         """Key -> length, and when it was used last."""
@@ -141,7 +141,7 @@ async def _clear() -> None:
 async def _load(key: str, decode: Callable[[str], T]) -> T | None:
     storage = await _open()
     text = await storage.get(key, time.time()) if storage else None
-    if text is None:
+    if not isinstance(text, str):
         return None
     try:
         mark, _, body = text.partition("\n")
@@ -157,7 +157,8 @@ async def _save(key: str, body: str) -> None:
     storage = await _open()
     if storage is None or len(body) > MOST_BYTES:
         return
-    await storage.put(key, f"{_mark(body)}\n{body}", time.time())
+    text = f"{_mark(body)}\n{body}"
+    await storage.put(key, text, time.time(), len(text))
     kept = sorted((await storage.uses()).items(), key=lambda item: item[1][1], reverse=True)
     total, old = 0, []
     for count, (name, (nbytes, _)) in enumerate(kept, 1):

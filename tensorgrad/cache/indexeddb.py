@@ -1,7 +1,7 @@
-"""The browser's IndexedDB as the plan cache's storage.
+"""The browser's IndexedDB as a storage of values by key: the plan cache's, and that of checkpoints.
 
-Texts are in one object store and what is known of them in another, so that finding the oldest
-loads no texts. A transaction ends as soon as it has nothing to do, and nothing of Python's waits
+Values are in one object store and what is known of them in another, so that finding the oldest
+loads no values. A transaction ends as soon as it has nothing to do, and nothing of Python's waits
 for an event before then: each one is asked for all that it has to do at once.
 """
 
@@ -14,8 +14,8 @@ NAME, VERSION = "tensorgrad", 1
 TEXTS, USES = "texts", "uses"
 
 
-async def connect() -> IndexedDB | None:
-    """The database of this origin, made where it is missing; None where there is no IndexedDB.
+async def connect(database: str = NAME) -> IndexedDB | None:
+    """A database of this origin, made where it is missing; None where there is no IndexedDB.
 
     Raises:
         Exception: the browser refuses it, as some do in private windows.
@@ -27,13 +27,13 @@ async def connect() -> IndexedDB | None:
     factory = getattr(js, "indexedDB", None)
     if not factory:
         return None
-    request = factory.open(NAME, VERSION)
+    request = factory.open(database, VERSION)
 
     def create(_: Any) -> None:
         for name in (TEXTS, USES):
             request.result.createObjectStore(name)
 
-    await _settled(request, "onsuccess", "onerror", onupgradeneeded=create)
+    await settled(request, "onsuccess", "onerror", onupgradeneeded=create)
     return IndexedDB(request.result)
 
 
@@ -43,39 +43,42 @@ class IndexedDB:
     def __init__(self, database: Any) -> None:
         self.database = database
 
+    def close(self) -> None:
+        """Ends the connection, once what is under way is done."""
+        self.database.close()
+
     def _begin(self) -> tuple[Any, Any, Any]:
         """A transaction, and both stores in it."""
         transaction = self.database.transaction(_array([TEXTS, USES]), "readwrite")
         return transaction, transaction.objectStore(TEXTS), transaction.objectStore(USES)
 
-    async def get(self, key: str, now: float) -> str | None:
-        """A text, which is used by that."""
-        transaction, texts, _ = self._begin()
-        request = texts.get(key)
+    async def get(self, key: str, now: float) -> Any:
+        """A value, which is used by that; None where there is none."""
+        transaction, texts, uses = self._begin()
+        request, known = texts.get(key), uses.get(key)
         await _done(transaction)
-        text = request.result
-        if not isinstance(text, str):
+        if not known.result:
             return None
         transaction, _, uses = self._begin()
-        uses.put(_array([len(text), now]), key)
-        return text
+        uses.put(_array([known.result[0], now]), key)
+        return request.result
 
-    async def put(self, key: str, text: str, now: float) -> None:
-        """Writes a text, over another of its key."""
+    async def put(self, key: str, value: Any, now: float, size: int) -> None:
+        """Writes a text, or an array of bytes, over another of its key."""
         transaction, texts, uses = self._begin()
-        texts.put(text, key)
-        uses.put(_array([len(text), now]), key)
+        texts.put(value, key)
+        uses.put(_array([size, now]), key)
         await _done(transaction)
 
     async def uses(self) -> dict[str, tuple[int, float]]:
-        """Key -> length, and when it was used last."""
+        """Key -> size, and when it was used last."""
         transaction, _, uses = self._begin()
         keys, found = uses.getAllKeys(), uses.getAll()
         await _done(transaction)
         return {key: (int(nbytes), float(used)) for key, (nbytes, used) in zip(keys.result, found.result, strict=True)}
 
     async def delete(self, keys: list[str]) -> None:
-        """Forgets some texts."""
+        """Forgets some values."""
         transaction, texts, uses = self._begin()
         for key in keys:
             texts.delete(key)
@@ -97,10 +100,10 @@ def _array(values: list[Any]) -> Any:
 
 
 async def _done(transaction: Any) -> None:
-    await _settled(transaction, "oncomplete", "onabort")
+    await settled(transaction, "oncomplete", "onabort")
 
 
-async def _settled(target: Any, good: str, bad: str, **handlers: Any) -> None:
+async def settled(target: Any, good: str, bad: str, **handlers: Any) -> None:
     """Waits until a request or transaction has succeeded.
 
     Raises:

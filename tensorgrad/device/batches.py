@@ -40,7 +40,10 @@ class Batches:
     Attributes:
         count: how many there are.
         inputs: name -> what is held of it.
+        outside: a label or an index among them that is out of range, in words.
     """
+
+    outside: str | None = None
 
     def __init__(self, device: Any, count: int, inputs: Mapping[str, Held], buffers: Sequence[int] = ()) -> None:
         self.device, self.count, self.inputs = device, count, dict(inputs)

@@ -46,9 +46,17 @@ def as_array(what: str, value: Any, shape: Shape, dtype: DType) -> np.ndarray:
         return array.astype(dtype.numpy)
     if dtype.kind in "iu" and array.dtype.kind in "iu":
         return _fit(what, array, dtype)
-    raise InputError(
-        f"{what} has dtype {array.dtype}, expected {dtype}{_show(shape)}; convert it with .astype({_numpy_name(dtype)})"
-    )
+    found = f"{what} has dtype {array.dtype}, expected {dtype}{_show(shape)}"
+    raise InputError(f"{found}; {_conversion(array, dtype)}")
+
+
+def _conversion(array: np.ndarray, dtype: DType) -> str:
+    """How an array gets another dtype."""
+    if array.dtype.kind in "USO" and any(isinstance(x, str | bytes) for x in array.flat):
+        return "text has to become numbers first: class numbers, say, by np.unique(labels, return_inverse=True)[1]"
+    if array.dtype.kind == "O":
+        return "it holds Python objects; make it an array of numbers, with rows of equal length"
+    return f"convert it with .astype({_numpy_name(dtype)})"
 
 
 def _fit(what: str, array: np.ndarray, dtype: DType) -> np.ndarray:

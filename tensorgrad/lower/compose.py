@@ -28,12 +28,12 @@ SCANS = frozenset({"cumsum", "cumprod", "cummax", "cummin", "linear_scan"})
 TEMPLATES = frozenset({"matmul", "attention", "attention_vjp", "sort", "unsort", *SCANS})
 """What is no expression of its operands' elements: a kernel template of its own, or a store where the data says."""
 _ATTENTION = {"attention": 3, "attention_vjp": 4}
-_IN_PLACE = {"gather": 1, "reorder": 1, "searchsorted": 1, **_ATTENTION, **dict.fromkeys(("sort", "unsort", *SCANS), 0)}
+_IN_PLACE = {"gather": 1, "searchsorted": 1, **_ATTENTION, **dict.fromkeys(("sort", "unsort", *SCANS), 0)}
 """Operands that are read in place where it is not all of them; the rest is composed."""
 
 _COSTS = {"div": 4, "sqrt": 4, "rsqrt": 4, "exp": 8, "log": 8, "sigmoid": 12, "pow": 24}
 _COSTS |= dict.fromkeys(["expm1", "log1p", "sin", "cos", "tanh", "erf", "remainder", "floor_divide"], 20)
-_COSTS |= {"gather": 40, "reorder": 40, "random_bits": 60, "searchsorted": 400}
+_COSTS |= {"gather": 40, "random_bits": 60, "searchsorted": 400}
 
 CHEAP = 48
 """A value of at most this cost is computed again by each reader rather than stored (unless it reads much)."""
@@ -97,7 +97,7 @@ class Composer:
         roots = set(graph.roots())
         readers = self._readers()
         for node in graph.nodes:
-            if node.op in TEMPLATES or node.op in ("gather", "reorder", "scatter_add", "searchsorted"):
+            if node.op in TEMPLATES or node.op in ("gather", "scatter_add", "searchsorted"):
                 for operand in node.inputs[: _IN_PLACE.get(node.op)]:
                     self._store(self._operand_buffer(operand), f"a {node.op} reads it in place")
         for node in graph.nodes:

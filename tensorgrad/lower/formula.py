@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from tensorgrad.lower.expr import Expr, walk
+from tensorgrad.lower.index import dynamics
 from tensorgrad.lower.kernel import Attention, Kernel, Line
 from tensorgrad.lower.show import Formulas, Names
 from tensorgrad.lower.totals import total_of
@@ -30,9 +32,12 @@ def formula(kernel: Kernel, names: Names) -> str:
             lines.append(f"total_{axis.name}[{batch}{axis.name}] = sum_k {printer.text(m.of(axis))[0]}")
     if kernel.attention:
         lines += _attention(printer, kernel.attention)
+    named = 0
     if kernel.line:
+        lines += _named(printer, kernel.line.operands)
+        named = len(lines)
         lines.append(_line(printer, kernel.line))
-    lines += _named(printer, [s.expr for s in kernel.stores])
+    lines += _named(printer, [e for s in kernel.stores for e in (s.expr, *dynamics(s.index))], named)
     for store in kernel.stores:
         lines.append(f"{names(store.value)}[{printer.index(store.index)}] = {printer.text(store.expr)[0]}")
     return "\n".join(lines)
@@ -59,8 +64,8 @@ def _attention(printer: Formulas, a: Attention) -> list[str]:
     return [*lines, f"acc = sum_j(d * {k})" if a.part == "dq" else f"acc = sum_i(d * {q}), sum_i(p * {g})"]
 
 
-def _named(printer: Formulas, roots: list[Expr]) -> list[str]:
-    """Gives names to the parts that occur more than once, inner ones first; their lines."""
+def _named(printer: Formulas, roots: Sequence[Expr], first: int = 0) -> list[str]:
+    """Gives names, from number `first` on, to the parts that occur more than once, inner ones first; their lines."""
     uses: Counter[int] = Counter(map(id, roots))
     order: list[Expr] = []
     seen: set[int] = set()
@@ -73,7 +78,7 @@ def _named(printer: Formulas, roots: list[Expr]) -> list[str]:
         if uses[id(e)] > 1 and e.op not in ("load", "const", "index", "acc"):
             text = printer.text(e)[0]
             if len(text) >= _WORTH:
-                name = f"v{len(lines)}"
+                name = f"v{first + len(lines)}"
                 lines.append(f"{name} = {text}")
                 printer.name(e, name)
     return lines

@@ -54,8 +54,8 @@ class Memory:
 
 
 def storage_bytes(nbytes: int) -> int:
-    """What a tensor occupies: at least 4 bytes, and a multiple of 4."""
-    return max(4, -(-nbytes // 4) * 4)
+    """What a tensor occupies: a multiple of 16 bytes, so that a kernel that reads four numbers at once may."""
+    return max(16, -(-nbytes // 16) * 16)
 
 
 @dataclass(slots=True)

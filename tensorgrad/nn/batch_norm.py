@@ -7,15 +7,15 @@ import numpy as np
 from tensorgrad import ops
 from tensorgrad.dtypes import DType, f32
 from tensorgrad.nn import init
-from tensorgrad.nn.module import Module
-from tensorgrad.nn.parameter import Buffer, Parameter
+from tensorgrad.nn.normalization import Affine
+from tensorgrad.nn.parameter import Buffer
 from tensorgrad.ops.core import TensorLike
 from tensorgrad.shape import fail
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import update_state, updated_state
 
 
-class _BatchNorm(Module):
+class _BatchNorm(Affine):
     _ndims: tuple[int, ...] = ()
 
     def __init__(
@@ -26,11 +26,12 @@ class _BatchNorm(Module):
         affine: bool = True,
         track_running_stats: bool = True,
         dtype: DType = f32,
+        *,
+        bias: bool = True,
     ) -> None:
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
-        self.weight = Parameter(np.ones(num_features, dtype.numpy)) if affine else None
-        self.bias = Parameter(np.zeros(num_features, dtype.numpy)) if affine else None
+        self._add_affine((num_features,), affine, affine and bias, dtype)
         tracks = track_running_stats
         self.running_mean = Buffer(np.zeros(num_features, dtype.numpy)) if tracks else None
         self.running_var = Buffer(np.ones(num_features, dtype.numpy)) if tracks else None
@@ -45,9 +46,7 @@ class _BatchNorm(Module):
     def reset_parameters(self) -> None:
         """Weight to ones, bias to zeros, running statistics to the beginning."""
         self.reset_running_stats()
-        if self.weight is not None and self.bias is not None:
-            init.ones_(self.weight)
-            init.zeros_(self.bias)
+        super().reset_parameters()
 
     def forward(self, x: TensorLike) -> Tensor:
         x = ops.tensor(x)
@@ -84,6 +83,7 @@ class BatchNorm2d(_BatchNorm):
         eps: added to the variance.
         momentum: how far the running statistics move towards the batch's; None averages all batches alike.
         affine: whether there are weight (ones) and bias (zeros).
+        bias: False leaves out the bias alone.
         track_running_stats: False normalizes with the batch's statistics in evaluation too.
 
     >>> from tensorgrad import nn

@@ -1,29 +1,75 @@
-"""Convolutions and pools: PyTorch's arguments, defaults, keys and initial distributions."""
+"""Convolutions: PyTorch's arguments, defaults, keys and initial distributions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import ClassVar
+from collections.abc import Callable
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
 from tensorgrad import ops
+from tensorgrad.callsite import call_site
 from tensorgrad.dtypes import DType, f32
-from tensorgrad.errors import ShapeError
+from tensorgrad.errors import InputError, ShapeError
 from tensorgrad.nn import init
 from tensorgrad.nn.module import Module
 from tensorgrad.nn.parameter import Parameter
 from tensorgrad.ops.convolution import Padding
 from tensorgrad.ops.core import TensorLike
+from tensorgrad.ops.padding import pad_from_last
 from tensorgrad.ops.windows import Numbers, numbers
 from tensorgrad.tensor import Tensor
 
+PaddingMode = Literal["zeros", "reflect", "replicate", "circular"]
 
-class _Conv(Module):
+
+class _Kernel(Module):
+    """Channels, a kernel and its steps; weight and bias start uniform within 1 / sqrt(what one output sums)."""
+
     _rank: ClassVar[int]
     _op: ClassVar[Callable[..., Tensor]]
+    padding: Padding
+    output_padding: Numbers
+    padding_mode: PaddingMode
 
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Numbers,
+        stride: Numbers,
+        padding: Padding,
+        dilation: Numbers,
+        groups: int,
+    ) -> None:
+        name = type(self).__name__
+        if groups < 1 or in_channels % groups or out_channels % groups:
+            raise ShapeError(f"{name}: {groups} groups do not divide {in_channels} channels and {out_channels} outputs")
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.kernel_size = numbers(name, "kernel_size", kernel_size, self._rank)
+        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+
+    def _add_weight(self, first: int, second: int, bias: bool, dtype: DType) -> None:
+        self.weight = Parameter(np.zeros((first, second, *self.kernel_size), dtype.numpy))
+        self.bias = Parameter(np.zeros(self.out_channels, dtype.numpy)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws the initial values anew."""
+        init.kaiming_uniform_(self.weight, math.sqrt(5))
+        fan = math.prod(self.weight.shape[1:])
+        if self.bias is not None and fan:
+            init.uniform_(self.bias, -1 / math.sqrt(fan), 1 / math.sqrt(fan))
+
+    def extra_repr(self) -> str:
+        options = {"stride": 1, "padding": 0, "output_padding": 0, "dilation": 1, "groups": 1, "padding_mode": "zeros"}
+        given = [f", {k}={getattr(self, k)}" for k, default in options.items() if getattr(self, k, default) != default]
+        size = "x".join(map(str, self.kernel_size))
+        return f"{self.in_channels} -> {self.out_channels}, {size}{''.join(given)}"
+
+
+class _Conv(_Kernel):
     def __init__(
         self,
         in_channels: int,
@@ -34,35 +80,32 @@ class _Conv(Module):
         dilation: Numbers = 1,
         groups: int = 1,
         bias: bool = True,
+        padding_mode: PaddingMode = "zeros",
         dtype: DType = f32,
     ) -> None:
-        if groups < 1 or in_channels % groups or out_channels % groups:
-            raise ShapeError(
-                f"{type(self).__name__}: {groups} groups do not divide {in_channels} channels and "
-                f"{out_channels} outputs"
-            )
-        size = numbers(type(self).__name__, "kernel_size", kernel_size, self._rank)
-        self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, size
-        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
-        self.weight = Parameter(np.zeros((out_channels, in_channels // groups, *size), dtype.numpy))
-        self.bias = Parameter(np.zeros(out_channels, dtype.numpy)) if bias else None
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draws the initial values anew."""
-        init.kaiming_uniform_(self.weight, math.sqrt(5))
-        fan = math.prod(self.weight.shape[1:])
-        if self.bias is not None and fan:
-            init.uniform_(self.bias, -1 / math.sqrt(fan), 1 / math.sqrt(fan))
+        if padding_mode not in get_args(PaddingMode):
+            modes, name = ", ".join(map(repr, get_args(PaddingMode))), type(self).__name__
+            raise InputError(f"{name}: padding_mode is one of {modes}, got {padding_mode!r}", call_site())
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups)
+        self.padding_mode = padding_mode
+        self._add_weight(out_channels, in_channels // groups, bias, dtype)
 
     def forward(self, x: TensorLike) -> Tensor:
-        return self._op(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            x, padding = pad_from_last(x, self._around(), self.padding_mode), 0
+        return self._op(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
-    def extra_repr(self) -> str:
-        options = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
-        given = [f", {k}={getattr(self, k)}" for k, default in options.items() if getattr(self, k) != default]
-        size = "x".join(map(str, self.kernel_size))
-        return f"{self.in_channels} -> {self.out_channels}, {size}{''.join(given)}"
+    def _around(self) -> list[int]:
+        """The padding before and after each axis, the last axis first."""
+        name = type(self).__name__
+        if isinstance(self.padding, str):
+            reach = numbers(name, "dilation", self.dilation, self._rank)
+            spans = [d * (k - 1) for d, k in zip(reach, self.kernel_size, strict=True)]
+            pairs = [(n // 2, n - n // 2) if self.padding == "same" else (0, 0) for n in spans]
+        else:
+            pairs = [(n, n) for n in numbers(name, "padding", self.padding, self._rank)]
+        return [n for pair in reversed(pairs) for n in pair]
 
 
 class Conv1d(_Conv):
@@ -81,6 +124,8 @@ class Conv2d(_Conv):
         kernel_size: of a window, a number or one for each axis.
         stride, padding, dilation, groups: as for `conv2d`.
         bias: whether there is one.
+        padding_mode: what is around the images: `zeros`, or as `nn.functional.pad` has it, `reflect`, `replicate`
+            or `circular`.
 
     Both start uniform within `1 / sqrt(in / groups * KH * KW)`.
 
@@ -93,62 +138,70 @@ class Conv2d(_Conv):
     _op = staticmethod(ops.conv2d)
 
 
-class _Pool(Module):
-    kernel_size: Numbers
-    stride: Numbers | None
-    padding: Numbers
+class Conv3d(_Conv):
+    """`conv3d` with a weight `[out, in / groups, KD, KH, KW]`; arguments as `Conv2d`."""
 
-    def extra_repr(self) -> str:
-        stride = self.kernel_size if self.stride is None else self.stride
-        return f"{self.kernel_size}, stride={stride}, padding={self.padding}"
+    _rank = 3
+    _op = staticmethod(ops.conv3d)
 
 
-class MaxPool2d(_Pool):
-    """`max_pool2d`: the largest element of each window."""
-
+class _ConvTranspose(_Kernel):
     def __init__(
         self,
+        in_channels: int,
+        out_channels: int,
         kernel_size: Numbers,
-        stride: Numbers | None = None,
+        stride: Numbers = 1,
         padding: Numbers = 0,
+        output_padding: Numbers = 0,
+        groups: int = 1,
+        bias: bool = True,
         dilation: Numbers = 1,
-        ceil_mode: bool = False,
+        padding_mode: Literal["zeros"] = "zeros",
+        dtype: DType = f32,
     ) -> None:
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.dilation, self.ceil_mode = dilation, ceil_mode
+        if padding_mode != "zeros":
+            raise InputError(f"{type(self).__name__}: padding_mode is 'zeros', got {padding_mode!r}", call_site())
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups)
+        self.output_padding = output_padding
+        self._add_weight(in_channels, out_channels // groups, bias, dtype)
 
     def forward(self, x: TensorLike) -> Tensor:
-        return ops.max_pool2d(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
+        steps = self.stride, self.padding, self.output_padding, self.groups, self.dilation
+        return self._op(x, self.weight, self.bias, *steps)
 
 
-class AvgPool2d(_Pool):
-    """`avg_pool2d`: the mean of each window."""
+class ConvTranspose1d(_ConvTranspose):
+    """`conv_transpose1d` with a weight `[in, out / groups, K]`; arguments as `ConvTranspose2d`."""
 
-    def __init__(
-        self,
-        kernel_size: Numbers,
-        stride: Numbers | None = None,
-        padding: Numbers = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> None:
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.ceil_mode, self.count_include_pad, self.divisor_override = ceil_mode, count_include_pad, divisor_override
-
-    def forward(self, x: TensorLike) -> Tensor:
-        options = self.ceil_mode, self.count_include_pad, self.divisor_override
-        return ops.avg_pool2d(x, self.kernel_size, self.stride, self.padding, *options)
+    _rank = 1
+    _op = staticmethod(ops.conv_transpose1d)
 
 
-class AdaptiveAvgPool2d(Module):
-    """`adaptive_avg_pool2d`: the means of `output_size` equal parts of the last two axes."""
+class ConvTranspose2d(_ConvTranspose):
+    """`conv_transpose2d`, the gradient of `Conv2d` by its input: images `[N, in, H, W]` become larger by the stride.
 
-    def __init__(self, output_size: int | Sequence[int | None]) -> None:
-        self.output_size = output_size
+    Args:
+        in_channels: channels of the input.
+        out_channels: of the result.
+        kernel_size: of a window, a number or one for each axis.
+        stride, padding, output_padding, groups, dilation: as for `conv_transpose2d`.
+        bias: whether there is one.
+        padding_mode: `zeros`.
 
-    def forward(self, x: TensorLike) -> Tensor:
-        return ops.adaptive_avg_pool2d(x, self.output_size)
+    Weight `[in, out / groups, KH, KW]` and bias start uniform within `1 / sqrt(out / groups * KH * KW)`.
 
-    def extra_repr(self) -> str:
-        return f"{self.output_size}"
+    >>> from tensorgrad import nn
+    >>> nn.ConvTranspose2d(16, 3, 2, stride=2)
+    ConvTranspose2d(16 -> 3, 2x2, stride=2): 195 parameters  weight f32[16, 3, 2, 2], bias f32[3]
+    """
+
+    _rank = 2
+    _op = staticmethod(ops.conv_transpose2d)
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """`conv_transpose3d` with a weight `[in, out / groups, KD, KH, KW]`; arguments as `ConvTranspose2d`."""
+
+    _rank = 3
+    _op = staticmethod(ops.conv_transpose3d)

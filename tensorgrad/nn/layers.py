@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tensorgrad import ops
+from tensorgrad.callsite import call_site
 from tensorgrad.dtypes import DType, f32
-from tensorgrad.errors import ShapeError
+from tensorgrad.errors import InputError, ShapeError
 from tensorgrad.nn import init
 from tensorgrad.nn.module import Module
 from tensorgrad.nn.parameter import Parameter
@@ -52,6 +54,39 @@ class Linear(Module):
         return f"{self.in_features} -> {self.out_features}"
 
 
+class Bilinear(Module):
+    """`bilinear`: `x1 @ weight[o] @ x2 + bias[o]` for each output o, on the last axes.
+
+    Args:
+        in1_features, in2_features: sizes of the inputs' last axes.
+        out_features: size of the result's last axis.
+        bias: whether there is one.
+
+    Weight `[out, in1, in2]` and bias start uniform within `1 / sqrt(in1_features)`.
+    """
+
+    def __init__(
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, dtype: DType = f32
+    ) -> None:
+        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
+        self.weight = Parameter(np.zeros((out_features, in1_features, in2_features), dtype.numpy))
+        self.bias = Parameter(np.zeros(out_features, dtype.numpy)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws the initial values anew."""
+        bound = 1 / math.sqrt(self.in1_features) if self.in1_features else 0.0
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1: TensorLike, input2: TensorLike) -> Tensor:
+        return ops.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return f"{self.in1_features} x {self.in2_features} -> {self.out_features}"
+
+
 class Embedding(Module):
     """Rows of a table at integer indices: `[...]` becomes `[..., embedding_dim]`.
 
@@ -59,6 +94,8 @@ class Embedding(Module):
         num_embeddings: rows.
         embedding_dim: size of a row.
         padding_idx: a row that starts at zero and receives no gradient.
+        max_norm, norm_type, scale_grad_by_freq: None, 2 and False; these are not offered.
+        sparse: without effect: gradients are dense.
 
     The table starts normal, mean 0 and deviation 1. An index outside it gives NaN, which
     makes the loss NaN, which leaves the weights as they are: on the GPU there is nobody to
@@ -66,14 +103,43 @@ class Embedding(Module):
     """
 
     def __init__(
-        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, dtype: DType = f32
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        dtype: DType = f32,
     ) -> None:
+        if max_norm is not None or scale_grad_by_freq:
+            given = "max_norm" if max_norm is not None else "scale_grad_by_freq"
+            raise InputError(
+                f"Embedding: {given} is not offered; the optimizer's clip_norm bounds gradients", call_site()
+            )
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ShapeError(f"Embedding: padding_idx {padding_idx} is outside the {num_embeddings} rows")
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
         self.weight = Parameter(np.zeros((num_embeddings, embedding_dim), dtype.numpy))
         self.reset_parameters()
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Any, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
+        """An embedding whose table is given, `[rows, size]`; frozen unless `freeze` is False.
+
+        >>> from tensorgrad import nn
+        >>> nn.Embedding.from_pretrained([[1.0, 2.0], [3.0, 4.0]])
+        Embedding(2, 2): 4 parameters, 4 frozen  weight f32[2, 2] (frozen)
+        """
+        weight = Parameter(embeddings, requires_grad=not freeze)
+        if weight.ndim != 2:
+            raise ShapeError(f"Embedding: a table has two axes, got {weight.type}", call_site())
+        rows, size = weight.shape
+        made = cls(rows, size, padding_idx, dtype=weight.dtype)
+        made.weight = weight
+        return made
 
     def reset_parameters(self) -> None:
         """Draws the initial values anew."""
@@ -93,76 +159,48 @@ class Embedding(Module):
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
 
 
-class LayerNorm(Module):
-    """Rows shifted and scaled to mean 0 and variance 1, then `* weight + bias`.
+class _Dropout(Module):
+    _op: ClassVar[Callable[..., Tensor]]
 
-    Args:
-        normalized_shape: the sizes of the last axes, over which a row extends.
-        eps: added to the variance.
-        elementwise_affine: whether there are weight (ones) and bias (zeros).
-        bias: False leaves out the bias alone.
-    """
-
-    def __init__(
-        self,
-        normalized_shape: int | Sequence[int],
-        eps: float = 1e-5,
-        elementwise_affine: bool = True,
-        bias: bool = True,
-        dtype: DType = f32,
-    ) -> None:
-        self.normalized_shape = (
-            (normalized_shape,) if isinstance(normalized_shape, int) else tuple(map(int, normalized_shape))
-        )
-        self.eps, self.elementwise_affine = eps, elementwise_affine
-        self.weight = Parameter(np.ones(self.normalized_shape, dtype.numpy)) if elementwise_affine else None
-        has_bias = elementwise_affine and bias
-        self.bias = Parameter(np.zeros(self.normalized_shape, dtype.numpy)) if has_bias else None
-
-    def reset_parameters(self) -> None:
-        """Weight to ones, bias to zeros."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
-
-    def forward(self, x: TensorLike) -> Tensor:
-        return ops.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
-
-    def extra_repr(self) -> str:
-        return f"{', '.join(map(str, self.normalized_shape))}, eps={self.eps:g}"
-
-
-class Dropout(Module):
-    """Zeroes elements with probability `p` in training, and scales the others by `1 / (1 - p)`.
-
-    Args:
-        p: the probability.
-    """
-
-    def __init__(self, p: float = 0.5) -> None:
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         if not 0 <= p <= 1:
-            raise ValueError(f"Dropout: the probability must be from 0 to 1, got {p}")
+            raise ValueError(f"{type(self).__name__}: the probability must be from 0 to 1, got {p}")
         self.p = p
 
     def forward(self, x: TensorLike) -> Tensor:
-        return ops.dropout(x, self.p, self.training)
+        return self._op(x, self.p, self.training)
 
     def extra_repr(self) -> str:
         return f"p={self.p:g}"
 
 
-class Flatten(Module):
-    """The axes from `start_dim` to `end_dim` made one."""
+class Dropout(_Dropout):
+    """Zeroes elements with probability `p` in training, and scales the others by `1 / (1 - p)`.
 
-    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
-        self.start_dim, self.end_dim = start_dim, end_dim
+    Args:
+        p: the probability.
+        inplace: without effect.
+    """
 
-    def forward(self, x: TensorLike) -> Tensor:
-        return ops.flatten(x, self.start_dim, self.end_dim)
+    _op = staticmethod(ops.dropout)
 
-    def extra_repr(self) -> str:
-        return f"{self.start_dim}, {self.end_dim}"
+
+class Dropout1d(_Dropout):
+    """`dropout1d`: of whole channels of `[N, C, L]`."""
+
+    _op = staticmethod(ops.dropout1d)
+
+
+class Dropout2d(_Dropout):
+    """`dropout2d`: of whole channels of `[N, C, H, W]`."""
+
+    _op = staticmethod(ops.dropout2d)
+
+
+class AlphaDropout(_Dropout):
+    """`alpha_dropout`: keeps mean 0 and variance 1, for networks of `SELU`."""
+
+    _op = staticmethod(ops.alpha_dropout)
 
 
 class Identity(Module):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tensorgrad.callsite import call_site
-from tensorgrad.errors import CheckpointError, TraceError
+from tensorgrad.errors import CheckpointError, InputError, TraceError
 from tensorgrad.nn.parameter import Buffer, Parameter
 from tensorgrad.nn.state import IncompatibleKeys, Matched, match_state
 from tensorgrad.tensor import Tensor
@@ -236,6 +236,28 @@ class Module:
         """Freezes all parameters (False), or trains them again."""
         for parameter in self.parameters():
             parameter.requires_grad = requires_grad
+        return self
+
+    def to(self: Self, device: str | None = None) -> Self:
+        """Nothing: a module keeps initial values, and the device is the one that `tg.compile` is given.
+
+        Raises:
+            InputError: for a dtype, which is `tg.compile`'s too: `dtype=tg.f16` is mixed precision.
+        """
+        if device is not None and not isinstance(device, str):
+            raise InputError(
+                f"to() takes the name of a device, which has no effect, got {device!r}. What is computed in f16 is "
+                "said to the compiler: tg.compile(..., dtype=tg.f16).",
+                call_site(),
+            )
+        return self
+
+    def cuda(self: Self) -> Self:
+        """Nothing, as `to`."""
+        return self
+
+    def cpu(self: Self) -> Self:
+        """Nothing, as `to`."""
         return self
 
     def apply(self: Self, fn: Callable[[Module], Any]) -> Self:

@@ -65,7 +65,7 @@ def match_state(
                 arrays[name] = as_array(name, given[name], type_.shape, type_.dtype)
             except InputError as error:
                 turned = len(type_.shape) > 1 and np.shape(given[name]) == type_.shape[::-1]
-                wrong.append(f"{error}{'; its transpose has that' * turned}")
+                wrong.append(f"{error.message}{'; its transpose has that' * turned}")
     problems = [f"does not fit: {text}" for text in wrong]
     if strict:
         problems = [

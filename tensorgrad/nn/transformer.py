@@ -15,8 +15,9 @@ from tensorgrad.errors import InputError
 from tensorgrad.nn import init
 from tensorgrad.nn.attention import MultiheadAttention
 from tensorgrad.nn.containers import ModuleList
-from tensorgrad.nn.layers import Dropout, LayerNorm, Linear
+from tensorgrad.nn.layers import Dropout, Linear
 from tensorgrad.nn.module import Module
+from tensorgrad.nn.normalization import LayerNorm
 from tensorgrad.ops.core import TensorLike
 from tensorgrad.tensor import Tensor
 

@@ -29,6 +29,12 @@ from tensorgrad.ops.activations import (
     tanhshrink,
     threshold,
 )
+from tensorgrad.ops.adaptive import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+)
 from tensorgrad.ops.arithmetic import (
     absolute,
     addcdiv,
@@ -79,7 +85,9 @@ from tensorgrad.ops.attention import (
 from tensorgrad.ops.batch_norm import (
     batch_norm,
 )
-from tensorgrad.ops.checkpoint import checkpoint
+from tensorgrad.ops.checkpoint import (
+    checkpoint,
+)
 from tensorgrad.ops.composite import (
     layer_norm,
     linear,
@@ -89,9 +97,15 @@ from tensorgrad.ops.composite import (
     softmax_causal,
     where_causal,
 )
+from tensorgrad.ops.conv_transpose import (
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
 from tensorgrad.ops.convolution import (
     conv1d,
     conv2d,
+    conv3d,
 )
 from tensorgrad.ops.core import (
     asarray,
@@ -193,6 +207,14 @@ from tensorgrad.ops.indexing import (
     one_hot,
     take,
 )
+from tensorgrad.ops.interpolate import (
+    channel_shuffle,
+    interpolate,
+    pixel_shuffle,
+    pixel_unshuffle,
+    upsample_bilinear,
+    upsample_nearest,
+)
 from tensorgrad.ops.joining import (
     cat,
     chunk,
@@ -250,10 +272,15 @@ from tensorgrad.ops.normalization import (
 from tensorgrad.ops.padding import (
     pad,
 )
+from tensorgrad.ops.patches import (
+    fold,
+    unfold,
+)
 from tensorgrad.ops.pooling import (
-    adaptive_avg_pool2d,
     avg_pool1d,
     avg_pool2d,
+    lp_pool1d,
+    lp_pool2d,
     max_pool1d,
     max_pool2d,
 )
@@ -273,8 +300,11 @@ from tensorgrad.ops.products import (
     vdot,
 )
 from tensorgrad.ops.random import (
+    alpha_dropout,
     bernoulli,
     dropout,
+    dropout1d,
+    dropout2d,
     normal,
     rand,
     rand_like,
@@ -284,6 +314,13 @@ from tensorgrad.ops.random import (
     random_bits,
     step_scalar,
     uniform,
+)
+from tensorgrad.ops.ranking import (
+    bucketize,
+    kthvalue,
+    median,
+    quantile,
+    searchsorted,
 )
 from tensorgrad.ops.reduce import (
     amax,
@@ -325,11 +362,6 @@ from tensorgrad.ops.scatter import (
 )
 from tensorgrad.ops.sorting import (
     argsort,
-    bucketize,
-    kthvalue,
-    median,
-    quantile,
-    searchsorted,
     sort,
     topk,
 )
@@ -385,10 +417,11 @@ from tensorgrad.ops.views import (
     unsqueeze,
 )
 from tensorgrad.ops.windows import (
-    fold,
     window,
 )
-from tensorgrad.tensor import bind_ops
+from tensorgrad.tensor import (
+    bind_ops,
+)
 
 __all__ = [
     "ValuesAndIndices",
@@ -396,7 +429,10 @@ __all__ = [
     "absolute",
     "acos",
     "acosh",
+    "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
     "add",
     "addcdiv",
     "addcmul",
@@ -404,6 +440,7 @@ __all__ = [
     "addmv",
     "all",
     "allclose",
+    "alpha_dropout",
     "amax",
     "amin",
     "aminmax",
@@ -448,6 +485,7 @@ __all__ = [
     "cdist",
     "ceil",
     "celu",
+    "channel_shuffle",
     "checkpoint",
     "chunk",
     "clamp",
@@ -456,6 +494,10 @@ __all__ = [
     "concat",
     "conv1d",
     "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "copysign",
     "cos",
     "cosh",
@@ -476,6 +518,8 @@ __all__ = [
     "divide",
     "dot",
     "dropout",
+    "dropout1d",
+    "dropout2d",
     "dstack",
     "e",
     "einsum",
@@ -531,6 +575,7 @@ __all__ = [
     "inf",
     "inner",
     "instance_norm",
+    "interpolate",
     "iota",
     "isclose",
     "isfinite",
@@ -569,6 +614,8 @@ __all__ = [
     "logsigmoid",
     "logspace",
     "logsumexp",
+    "lp_pool1d",
+    "lp_pool2d",
     "lt",
     "masked_fill",
     "masked_select",
@@ -616,6 +663,8 @@ __all__ = [
     "permute",
     "permute_dims",
     "pi",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "pow",
     "power",
     "prelu",
@@ -697,8 +746,11 @@ __all__ = [
     "trunc",
     "unbind",
     "unflatten",
+    "unfold",
     "uniform",
     "unsqueeze",
+    "upsample_bilinear",
+    "upsample_nearest",
     "var",
     "var_mean",
     "vdot",

@@ -1,4 +1,7 @@
-"""Activations, with PyTorch's names, defaults and gradients at their corners. Fusion gives each its single kernel."""
+"""Activations, with PyTorch's names, defaults and gradients at their corners. Fusion gives each its single kernel.
+
+PyTorch's `inplace` is accepted and has no effect: a traced value never changes, and buffers are shared anyway.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from tensorgrad.tensor import Tensor
 # Rectifiers -------------------------------------------------------------------------------
 
 
-def relu(x: TensorLike) -> Tensor:
+def relu(x: TensorLike, inplace: bool = False) -> Tensor:
     """The larger of x and 0; NaN stays NaN, the gradient at 0 is 0."""
     x = tensor(x)
     return custom_grad(ew.where(ew.less_equal(x, 0), 0, x), _relu_grad, x)
@@ -31,12 +34,12 @@ def _relu_grad(g: Tensor, out: Tensor, x: Tensor) -> tuple[Tensor]:
     return (ew.where(ew.less_equal(out, 0), 0, g),)
 
 
-def relu6(x: TensorLike) -> Tensor:
+def relu6(x: TensorLike, inplace: bool = False) -> Tensor:
     """x between 0 and 6; the gradient at both is 0."""
     return _between("relu6", x, 0.0, 6.0)
 
 
-def hardtanh(x: TensorLike, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+def hardtanh(x: TensorLike, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x between two bounds, as `clamp`, but the gradient at the bounds is 0.
 
     >>> import numpy as np
@@ -54,7 +57,7 @@ def _between(name: str, x: TensorLike, low: float, high: float) -> Tensor:
     return ew.where(ew.less_equal(x, low), low, ew.where(ew.greater_equal(x, high), high, x))
 
 
-def threshold(x: TensorLike, threshold: float, value: float) -> Tensor:
+def threshold(x: TensorLike, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where it is above the threshold, else `value`; NaN stays NaN.
 
     >>> import numpy as np
@@ -67,7 +70,7 @@ def threshold(x: TensorLike, threshold: float, value: float) -> Tensor:
     return ew.where(ew.less_equal(x, threshold), value, x)
 
 
-def leaky_relu(x: TensorLike, negative_slope: float = 0.01) -> Tensor:
+def leaky_relu(x: TensorLike, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where it is positive, else `negative_slope * x`.
 
     >>> import numpy as np
@@ -96,9 +99,7 @@ def prelu(x: TensorLike, weight: TensorLike) -> Tensor:
     x, weight = require_float("prelu", tensor(x)), require_float("prelu", tensor(weight))
     channels = x.shape[1] if x.ndim > 1 else 1
     if weight.ndim > 1 or weight.size not in (1, channels):
-        fail(
-            f"prelu: the weight is one number or one for each of the {channels} channels of {x.type}, got {weight.type}"
-        )
+        fail(f"prelu: {x.type} takes one weight, or one for each of {channels} channels, got {weight.type}")
     weight = reshape(weight, -1, *[1] * (x.ndim - 2)) if weight.size > 1 else reshape(weight)
     positive = ew.greater(x, 0)
     # the weight meets no inf that was not chosen
@@ -108,7 +109,7 @@ def prelu(x: TensorLike, weight: TensorLike) -> Tensor:
 # Exponential ones -------------------------------------------------------------------------------
 
 
-def elu(x: TensorLike, alpha: float = 1.0) -> Tensor:
+def elu(x: TensorLike, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where it is positive, else `alpha * (exp(x) - 1)`.
 
     Source: Clevert, Unterthiner and Hochreiter, Fast and accurate deep network learning by exponential linear
@@ -123,7 +124,7 @@ def elu(x: TensorLike, alpha: float = 1.0) -> Tensor:
     return _elu("elu", x, alpha, 1.0, 1.0)
 
 
-def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
+def celu(x: TensorLike, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where it is positive, else `alpha * (exp(x / alpha) - 1)`, whose slope at 0 is 1 for every alpha.
 
     Source: Barron, Continuously differentiable exponential linear units (2017).
@@ -132,7 +133,7 @@ def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
     return _elu("celu", x, alpha, 1.0, 1 / alpha)
 
 
-def selu(x: TensorLike) -> Tensor:
+def selu(x: TensorLike, inplace: bool = False) -> Tensor:
     """`scale * elu(x, alpha)` with the numbers that keep mean 0 and variance 1 through many layers.
 
     Source: Klambauer et al., Self-normalizing neural networks (2017).
@@ -182,7 +183,7 @@ logsigmoid = with_slope(
 # Smooth gates -------------------------------------------------------------------------------
 
 
-def silu(x: TensorLike) -> Tensor:
+def silu(x: TensorLike, inplace: bool = False) -> Tensor:
     """x * sigmoid(x)."""
     x = tensor(x)
     return x * ew.sigmoid(x)
@@ -235,20 +236,23 @@ def _mish(x: Tensor) -> Tensor:
     return x * (grown / (grown + 2))
 
 
-mish = with_slope(
-    "mish",
-    _mish,
-    _mish_slope,
-    "x * tanh(softplus(x)). Source: Misra, Mish: a self regularized non-monotonic activation function (2019).",
-)
+_mish_of = with_slope("mish", _mish, _mish_slope, "See `mish`.")
 
 
-def hardsigmoid(x: TensorLike) -> Tensor:
+def mish(x: TensorLike, inplace: bool = False) -> Tensor:
+    """x * tanh(softplus(x)).
+
+    Source: Misra, Mish: a self regularized non-monotonic activation function (2019).
+    """
+    return _mish_of(x)
+
+
+def hardsigmoid(x: TensorLike, inplace: bool = False) -> Tensor:
     """A straight line from 0 at -3 to 1 at 3, level beyond; the gradient at both is 0."""
     return _between("hardsigmoid", tensor(x) + 3.0, 0.0, 6.0) * (1 / 6)
 
 
-def hardswish(x: TensorLike) -> Tensor:
+def hardswish(x: TensorLike, inplace: bool = False) -> Tensor:
     """x times `hardsigmoid`'s value. Source: Howard et al., Searching for MobileNetV3 (2019)."""
     x = tensor(x)
     return x * hardsigmoid(x)

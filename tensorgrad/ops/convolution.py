@@ -18,13 +18,14 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from tensorgrad.callsite import call_site
+from tensorgrad.dtypes import Shape
 from tensorgrad.errors import DtypeError
 from tensorgrad.ops.core import TensorLike, broadcast_to, meet
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.matmul import matmul
 from tensorgrad.ops.reduce import sum as sum_
 from tensorgrad.ops.views import flip, permute, reshape, swapaxes
-from tensorgrad.ops.windows import Numbers, Slide, Slides, fold, numbers, slides, window_p
+from tensorgrad.ops.windows import Numbers, Slide, Slides, numbers, overlap_add, slides, window_p
 from tensorgrad.shape import fail, show_shape
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import bind
@@ -84,6 +85,19 @@ def conv2d(
     return _convolution("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
 
 
+def conv3d(
+    x: TensorLike,
+    weight: TensorLike,
+    bias: TensorLike | None = None,
+    stride: Numbers = 1,
+    padding: Padding = 0,
+    dilation: Numbers = 1,
+    groups: int = 1,
+) -> Tensor:
+    """The convolution of `[N, C, D, H, W]` with a weight `[out, C / groups, KD, KH, KW]`; see `conv2d`."""
+    return _convolution("conv3d", 3, x, weight, bias, stride, padding, dilation, groups)
+
+
 def _convolution(
     op: str,
     rank: int,
@@ -95,13 +109,10 @@ def _convolution(
     dilation: Numbers,
     groups: int,
 ) -> Tensor:
-    dtype, operands = meet(x, weight) if bias is None else meet(x, weight, bias)
-    x, weight, *rest = operands
-    if not dtype.is_float:
-        raise DtypeError(f"{op} needs floating-point tensors, got {x.type} and {weight.type}", call_site())
+    x, weight, bias = operands(op, x, weight, bias)
     if x.ndim == rank + 1:
         batch = reshape(x, 1, *x.shape)
-        out = _convolution(op, rank, batch, weight, rest[0] if rest else None, stride, padding, dilation, groups)
+        out = _convolution(op, rank, batch, weight, bias, stride, padding, dilation, groups)
         return reshape(out, *out.shape[1:])
     (groups,) = numbers(op, "groups", groups, 1)
     _check(op, rank, x, weight, groups)
@@ -112,12 +123,31 @@ def _convolution(
                 f"{op}: the kernel extends over {s.span} places along axis {2 + axis}, more than the input "
                 f"{show_shape(x.shape)} has there with padding ({n} + {s.low} + {s.high})"
             )
-    out = _by_channels(x, weight, moves, groups) if _is_narrow(weight, groups) else _conv(x, weight, moves, groups)
-    if not rest:
+    return biased(op, _convolved(x, weight, moves, groups), bias)
+
+
+def operands(
+    op: str, x: TensorLike, weight: TensorLike, bias: TensorLike | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Input, weight and perhaps a bias as tensors of one dtype of floats."""
+    dtype, found = meet(x, weight) if bias is None else meet(x, weight, bias)
+    x, weight, *rest = found
+    if not dtype.is_float:
+        raise DtypeError(f"{op} needs floating-point tensors, got {x.type} and {weight.type}", call_site())
+    return x, weight, rest[0] if rest else None
+
+
+def biased(op: str, out: Tensor, bias: Tensor | None) -> Tensor:
+    """`[N, out, ...]` with a number added to each of the outputs."""
+    if bias is None:
         return out
-    if rest[0].shape != weight.shape[:1]:
-        fail(f"{op}: the bias {rest[0].type} must have one number for each of {weight.shape[0]} outputs")
-    return out + reshape(rest[0], -1, *[1] * rank)
+    if bias.shape != out.shape[1:2]:
+        fail(f"{op}: the bias {bias.type} must have one number for each of {out.shape[1]} outputs")
+    return out + reshape(bias, -1, *[1] * (out.ndim - 2))
+
+
+def _convolved(x: Tensor, weight: Tensor, moves: Slides, groups: int) -> Tensor:
+    return _by_channels(x, weight, moves, groups) if _is_narrow(weight, groups) else _conv(x, weight, moves, groups)
 
 
 def _check(op: str, rank: int, x: Tensor, weight: Tensor, groups: int) -> None:
@@ -175,16 +205,45 @@ def _columns(windows: Tensor, groups: int) -> Tensor:
 
 
 def _conv_grad(g: Tensor, out: Tensor, x: Tensor, weight: Tensor, moves: Slides, groups: int) -> tuple[Tensor, Tensor]:
-    outer = reshape(swapaxes(g, 0, 1), *_lead(groups), weight.shape[0] // groups, x.shape[0] * math.prod(g.shape[2:]))
+    dweight = _weight_grad(g, x, weight, moves, groups)
+    return transposed(g, weight, x.shape[2:], moves, groups), dweight
+
+
+def _weight_grad(g: Tensor, x: Tensor, weight: Tensor, moves: Slides, groups: int) -> Tensor:
     columns = _columns(bind(window_p, x, slides=moves, value=0), groups)
-    dweight = reshape(matmul(outer, swapaxes(columns, -1, -2)), *weight.shape)
-    if x.size and all(s.stride == 1 for s in moves):
-        return _conv(g, _turned(weight, groups), tuple(map(_reach, moves)), groups), dweight
-    pieces = matmul(swapaxes(_rows(weight, groups), -1, -2), outer)
-    rank, channels = len(moves), x.shape[1]
-    pieces = reshape(pieces, channels, *weight.shape[2:], x.shape[0], *g.shape[2:])
+    return reshape(matmul(_outputs(g, groups), swapaxes(columns, -1, -2)), *weight.shape)
+
+
+def _outputs(g: Tensor, groups: int) -> Tensor:
+    """Outputs `[N, out, y, x]` as `[groups, out / groups, (N, y, x)]`."""
+    turned = swapaxes(g, 0, 1)
+    return reshape(turned, *_lead(groups), turned.shape[0] // groups, math.prod(turned.shape[1:]))
+
+
+def transposed(g: Tensor, weight: Tensor, sizes: Shape, moves: Slides, groups: int) -> Tensor:
+    """The adjoint of a convolution of images with axes of `sizes`: its gradient by them, from that by its result."""
+    images, channels, rank = g.shape[0], weight.shape[1] * groups, len(moves)
+    if images * channels * math.prod(sizes) and all(s.stride == 1 for s in moves):
+        out = _convolved(g, _turned(weight, groups), tuple(map(_reach, moves)), groups)
+        # its gradient is the convolution itself, of the weight as it is
+        return (
+            out if _is_narrow(weight, groups) else custom_grad(out, _transposed_grad, g, weight, args=(moves, groups))
+        )
+    if _is_narrow(weight, groups):
+        split = reshape(g, images, groups, -1 if g.size else 0, 1, *g.shape[2:], *[1] * rank)
+        rows = reshape(weight, groups, weight.shape[0] // groups, weight.shape[1], *[1] * rank, *weight.shape[2:])
+        pieces = reshape(sum_(split * rows, 2), images, channels, *g.shape[2:], *weight.shape[2:])
+        return overlap_add(pieces, sizes, moves)
+    pieces = matmul(swapaxes(_rows(weight, groups), -1, -2), _outputs(g, groups))
+    pieces = reshape(pieces, channels, *weight.shape[2:], images, *g.shape[2:])
     pieces = permute(pieces, 1 + rank, 0, *range(2 + rank, 2 + 2 * rank), *range(1, 1 + rank))
-    return fold(pieces, x.shape[2:], moves), dweight
+    return overlap_add(pieces, sizes, moves)
+
+
+def _transposed_grad(
+    gg: Tensor, out: Tensor, g: Tensor, weight: Tensor, moves: Slides, groups: int
+) -> tuple[Tensor, Tensor]:
+    return _convolved(gg, weight, moves, groups), _weight_grad(g, gg, weight, moves, groups)
 
 
 def _reach(s: Slide) -> Slide:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from tensorgrad.callsite import call_site
+from tensorgrad.checks import require as require
 from tensorgrad.dtypes import BY_NAME, DType, Shape, bool_, f32, from_numpy, i32, promote, promote_scalar
-from tensorgrad.errors import DtypeError, InputError, ShapeError
+from tensorgrad.errors import DtypeError, ShapeError
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, const
 from tensorgrad.lower.index import Indices
@@ -30,9 +31,9 @@ class Data:
     __slots__ = ("_key", "array")
 
     def __init__(self, array: np.ndarray) -> None:
-        self.array = np.ascontiguousarray(array)
-        self.array.flags.writeable = False
-        self._key = (array.shape, array.dtype.str, self.array.tobytes())
+        data = array.tobytes()  # a copy: what the user does to the array later changes no trace
+        self.array = np.ndarray(array.shape, array.dtype, data)
+        self._key = (array.shape, array.dtype.str, data)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Data) and self._key == other._key
@@ -240,10 +241,11 @@ def either(name: str, first: Any, other: str, kw: dict[str, Any]) -> Any:
     return first
 
 
-def require(name: str, argument: str, value: object, fits: bool, rule: str) -> None:
-    """Raises InputError unless an argument's value `fits` its `rule`."""
-    if not fits:
-        raise InputError(f"{name}: {argument} must be {rule}, got {value!r}", call_site())
+def refuse_keywords(name: str, kw: dict[str, Any]) -> None:
+    """Raises TypeError where keywords are left over: those that NumPy's own functions hand on, too."""
+    if kw:
+        hint = "; NumPy's functions do not work on tensors, those of tg do" if "out" in kw else ""
+        raise TypeError(f"{name}: unexpected keyword {next(iter(kw))!r}{hint}")
 
 
 def meet(*operands: TensorLike) -> tuple[DType, list[Tensor]]:

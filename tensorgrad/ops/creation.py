@@ -1,16 +1,13 @@
-"""Tensors made from numbers, shapes and other tensors' shapes."""
+"""Tensors made from numbers, and from other tensors' shapes."""
 
 from __future__ import annotations
 
 import math
-from typing import Literal
 
-from tensorgrad.dtypes import DType, Shape, f32
+from tensorgrad.dtypes import DType, f32
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import TensorLike, broadcast_to, cast, full, require, tensor, zeros, zeros_like
+from tensorgrad.ops.core import TensorLike, cast, full, require, tensor, zeros, zeros_like
 from tensorgrad.ops.indexing import iota
-from tensorgrad.ops.views import reshape, swapaxes
-from tensorgrad.shape import fail
 from tensorgrad.tensor import Tensor
 
 pi, e, inf, nan, newaxis = math.pi, math.e, math.inf, math.nan, None
@@ -60,31 +57,3 @@ def eye(n: int, m: int | None = None, dtype: DType = f32) -> Tensor:
     """
     shape = (n, n if m is None else m)
     return cast(ew.equal(iota(shape, 0), iota(shape, 1)), dtype)
-
-
-def meshgrid(*tensors: TensorLike, indexing: Literal["ij", "xy"] = "ij") -> list[Tensor]:
-    """Every combination of the elements of vectors: a grid for each of them, with an axis for each.
-
-    Args:
-        tensors: vectors or scalars; or one list of them.
-        indexing: "ij", where the first axis is the first vector's (PyTorch's default), or "xy", where the first
-            two axes are swapped (NumPy's).
-
-    >>> import tensorgrad as tg
-    >>> a, b = tg.sync(tg.jit(lambda: tg.meshgrid(tg.arange(2), tg.arange(3)), device="numpy")())
-    >>> a.tolist(), b.tolist()
-    ([[0, 0, 0], [1, 1, 1]], [[0, 1, 2], [0, 1, 2]])
-    """
-    require("meshgrid", "indexing", indexing, indexing in ("ij", "xy"), "'ij' or 'xy'")
-    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
-    lines = [tensor(x) for x in given]
-    for x in lines:
-        if x.ndim > 1:
-            fail(f"meshgrid: needs vectors, got {x.type}")
-    shape: Shape = tuple(x.size for x in lines)
-    rank = len(shape)
-    grids = [
-        broadcast_to(reshape(x, *(n if i == at else 1 for i, n in enumerate(shape))), shape)
-        for at, x in enumerate(lines)
-    ]
-    return [swapaxes(x, 0, 1) for x in grids] if indexing == "xy" and rank > 1 else grids

@@ -19,6 +19,7 @@ from tensorgrad.ops.reduce import sum as sum_
 from tensorgrad.ops.views import expand_dims, reshape
 from tensorgrad.shape import fail
 from tensorgrad.tensor import Tensor
+from tensorgrad.trace import expect_index
 
 # Classes ----------------------------------------------------------------------------------
 
@@ -80,6 +81,13 @@ def cross_entropy(
     require(name, "label_smoothing", label_smoothing, 0 <= label_smoothing <= 1, "from 0 to 1")
     input, target = require_float(name, tensor(input)), tensor(target)
     axis = 1 if input.ndim > 1 else 0
+    rest = input.shape[:axis] + input.shape[axis + 1 :]
+    if target.dtype.is_float and target.shape == rest != input.shape:
+        raise DtypeError(
+            f"{name}: class labels must be integers, i32{list(rest)}, got {target.type}; declare them as tg.i32, or "
+            f"convert them with .astype(tg.i32). (Probabilities have the input's shape, {list(input.shape)}.)",
+            call_site(),
+        )
     if not target.dtype.is_float:
         log = log_softmax(input, axis) if input.ndim else input
         return _nll(name, log, target, weight, ignore_index, reduction, label_smoothing)
@@ -109,6 +117,7 @@ def _nll(
     if not input.ndim or target.shape != rest:
         fail(f"{name}: targets {target.type} do not fit inputs {input.type}: expected shape {list(rest)}")
     classes = input.shape[axis]
+    expect_index(target, classes, f"{name} has {classes} classes", ignored=ignore_index)
     target = cast(target, i32)
     at = broadcast_to(expand_dims(target, axis), *input.shape)
     chosen = ew.equal(iota(input.shape, axis), at)

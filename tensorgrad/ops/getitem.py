@@ -21,6 +21,7 @@ from tensorgrad.ops.indexing import inside, integers, taken_at
 from tensorgrad.ops.views import cut, permute, reshape
 from tensorgrad.shape import broadcast_trailing, fail, shape_size, show_shape
 from tensorgrad.tensor import Tensor
+from tensorgrad.trace import expect_index
 
 Places = Tensor | np.ndarray
 """Integers for an axis: of a tensor, or known."""
@@ -65,6 +66,8 @@ def getitem(x: Tensor, key: Any) -> Tensor:
             shape.append(size)
         elif isinstance(k, Tensor | np.ndarray):
             known = k if isinstance(k, Tensor) else inside("getitem", k, x, axis)
+            if isinstance(k, Tensor):
+                expect_index(k, n, f"what it indexes has {n} places", first=-n)
             picks.append((len(shape), known))
             bounds.append((0, n, 1))
             shape.append(n)

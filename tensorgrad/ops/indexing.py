@@ -19,7 +19,7 @@ from tensorgrad.ops.views import expand_dims, reshape
 from tensorgrad.primitive import primitive
 from tensorgrad.shape import check_axis, fail, infer_gather, infer_one_hot, shape_size
 from tensorgrad.tensor import Tensor
-from tensorgrad.trace import bind
+from tensorgrad.trace import bind, expect_index
 
 # iota ------------------------------------------------------------------------------------
 
@@ -178,6 +178,8 @@ def taken_at(x: Tensor, indices: Tensor, axis: int, batch: int = 0) -> Tensor:
     The first `batch` axes are those of both, and come before `axis`. An index outside `0 <= index < size` gives NaN
     (0 for integers), and gets no gradient.
     """
+    size = x.shape[axis]
+    expect_index(indices, size, f"what it indexes has {size} places")
     return bind(gather_p, x, indices, axis=axis, batch=batch)
 
 

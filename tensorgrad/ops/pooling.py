@@ -12,11 +12,11 @@ from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.core import TensorLike, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.indexing import iota
-from tensorgrad.ops.reduce import argmax, mean, require_float
+from tensorgrad.ops.reduce import argmax, require_float
 from tensorgrad.ops.reduce import max as max_
 from tensorgrad.ops.reduce import sum as sum_
 from tensorgrad.ops.views import expand_dims, reshape
-from tensorgrad.ops.windows import Numbers, Slides, fold, numbers, slides, window_p
+from tensorgrad.ops.windows import Numbers, Slide, Slides, numbers, overlap_add, slides, window_p
 from tensorgrad.shape import fail, show_shape
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import bind
@@ -31,7 +31,7 @@ def max_pool1d(
     ceil_mode: bool = False,
 ) -> Tensor:
     """The largest element of each window over the last axis; see `max_pool2d`."""
-    return _max_pool("max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode)
+    return max_pool("max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def max_pool2d(
@@ -50,7 +50,7 @@ def max_pool2d(
         x: `[..., H, W]`, floats.
         kernel_size, stride, padding, dilation: a number, or one for each axis. The stride is by default the
             kernel's size.
-        ceil_mode: only False; windows that begin inside and end outside are left out.
+        ceil_mode: whether windows that begin inside and end outside count too.
 
     >>> import tensorgrad as tg
     >>> def halved():
@@ -58,7 +58,7 @@ def max_pool2d(
     >>> tg.trace(halved).type(tg.trace(halved).outputs[0])
     f32[8, 16, 14, 14]
     """
-    return _max_pool("max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode)
+    return max_pool("max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def avg_pool1d(
@@ -87,30 +87,25 @@ def avg_pool2d(
     Args:
         x: `[..., H, W]`, floats.
         kernel_size, stride, padding: a number, or one for each axis. The stride is by default the kernel's size.
-        ceil_mode: only False; windows that begin inside and end outside are left out.
+        ceil_mode: whether windows that begin inside and end outside count too; what lies outside is no element.
         count_include_pad: whether the zeros of the padding count as elements.
         divisor_override: divide the sums by this.
     """
     return _avg_pool("avg_pool2d", 2, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-def adaptive_avg_pool2d(x: TensorLike, output_size: int | Sequence[int | None]) -> Tensor:
-    """The means of `output_size` equal parts of the last two axes.
+def lp_pool1d(
+    x: TensorLike, norm_type: float, kernel_size: Numbers, stride: Numbers | None = None, ceil_mode: bool = False
+) -> Tensor:
+    """`sum(x ** p) ** (1 / p)` of each window over the last axis; see `lp_pool2d`."""
+    return _lp_pool("lp_pool1d", 1, x, norm_type, kernel_size, stride, ceil_mode)
 
-    Args:
-        output_size: a number, or one for each axis, that divides the axis; None keeps it.
-    """
-    x = require_float("adaptive_avg_pool2d", tensor(x))
-    sizes = tuple(output_size) if isinstance(output_size, Sequence) else (output_size,) * 2
-    if len(sizes) != 2 or x.ndim < 3:
-        fail(f"adaptive_avg_pool2d: needs two sizes and an input with 3 axes or more, got {output_size} and {x.type}")
-    wanted = [n if size is None else size for n, size in zip(x.shape[-2:], sizes, strict=True)]
-    parts = numbers("adaptive_avg_pool2d", "output_size", wanted, 2)
-    if any(p < 1 or n % p for n, p in zip(x.shape[-2:], parts, strict=True)):
-        fail(f"adaptive_avg_pool2d: {wanted} does not divide the last axes of {show_shape(x.shape)} into equal parts")
-    lead, (high, wide), (rows, columns) = x.shape[:-2], x.shape[-2:], parts
-    split = reshape(x, *lead, rows, high // rows, columns, wide // columns)
-    return mean(split, (len(lead) + 1, len(lead) + 3))
+
+def lp_pool2d(
+    x: TensorLike, norm_type: float, kernel_size: Numbers, stride: Numbers | None = None, ceil_mode: bool = False
+) -> Tensor:
+    """`sum(x ** p) ** (1 / p)` of each window over the last two axes, as PyTorch's: 0 where the sum is negative."""
+    return _lp_pool("lp_pool2d", 2, x, norm_type, kernel_size, stride, ceil_mode)
 
 
 def _moves(
@@ -123,8 +118,6 @@ def _moves(
     ceil_mode: bool,
     rank: int,
 ) -> Slides:
-    if ceil_mode:
-        fail(f"{op}: ceil_mode=True is not supported; pad the input so that whole windows cover it")
     if x.ndim < rank + 1:
         fail(f"{op}: needs an input with {rank + 1} axes or more, got {x.type}")
     sizes = numbers(op, "kernel_size", size, rank)
@@ -134,10 +127,17 @@ def _moves(
             fail(f"{op}: padding must be from 0 to half of the kernel size {s.size}, got {s.low} and {s.high}")
         if not s.fits(n):
             fail(f"{op}: a kernel over {s.span} places does not fit the last axes of {show_shape(x.shape)}")
-    return found
+    return tuple(map(_whole, x.shape[x.ndim - rank :], found)) if ceil_mode else found
 
 
-def _max_pool(
+def _whole(n: int, s: Slide) -> Slide:
+    """With room for the last window that begins inside or in the padding before."""
+    count = -(-(n + s.low + s.high - s.span) // s.stride) + 1
+    count -= (count - 1) * s.stride >= n + s.low
+    return s._replace(high=(count - 1) * s.stride + s.span - n - s.low)
+
+
+def max_pool(
     op: str,
     rank: int,
     x: TensorLike,
@@ -164,7 +164,7 @@ def _max_pool_grad(g: Tensor, out: Tensor, x: Tensor, moves: Slides) -> tuple[Te
     first = ew.equal(iota(flat.shape, flat.ndim - 1), expand_dims(argmax(flat, -1), -1))
     parts = ew.where(first, expand_dims(g, -1), 0.0)
     windows = reshape(parts, *g.shape, *(s.size for s in moves))
-    return (fold(windows, x.shape[x.ndim - len(moves) :], moves),)
+    return (overlap_add(windows, x.shape[x.ndim - len(moves) :], moves),)
 
 
 def _avg_pool(
@@ -184,15 +184,28 @@ def _avg_pool(
     moves = _moves(op, x, size, stride, padding, 1, ceil_mode, rank)
     windows = bind(window_p, x, slides=moves, value=0)
     total = sum_(windows, tuple(range(x.ndim, x.ndim + rank)))
-    if divisor is None and not count_include_pad and any(s.low or s.high for s in moves):
-        return total / _counts(x.shape[-rank:], moves).astype(x.dtype.numpy)
+    if divisor is None and (ceil_mode or (not count_include_pad and any(s.low or s.high for s in moves))):
+        margin = numbers(op, "padding", padding, rank) if count_include_pad else (0,) * rank
+        return total / _counts(x.shape[-rank:], moves, margin).astype(x.dtype.numpy)
     return total * (1 / (math.prod(s.size for s in moves) if divisor is None else divisor))
 
 
-def _counts(sizes: Sequence[int], moves: Slides) -> np.ndarray:
-    """How many elements of each window lie inside."""
+def _counts(sizes: Sequence[int], moves: Slides, margin: Sequence[int]) -> np.ndarray:
+    """How many elements of each window lie inside, or in a margin that counts as inside."""
     counts: Any = 1
-    for n, s in zip(sizes, moves, strict=True):
+    for n, s, m in zip(sizes, moves, margin, strict=True):
         begin = np.arange(s.count(n)) * s.stride - s.low
-        counts = np.multiply.outer(counts, np.minimum(begin + s.size, n) - np.maximum(begin, 0))
+        counts = np.multiply.outer(counts, np.minimum(begin + s.size, n + m) - np.maximum(begin, -m))
     return counts
+
+
+def _lp_pool(
+    op: str, rank: int, x: TensorLike, p: float, size: Numbers, stride: Numbers | None, ceil_mode: bool
+) -> Tensor:
+    x = require_float(op, tensor(x))
+    if p <= 0:
+        fail(f"{op}: norm_type must be positive, got {p}")
+    # through the mean, as PyTorch, which so counts a window that ends outside as a whole one
+    area = math.prod(numbers(op, "kernel_size", size, rank))
+    total = _avg_pool(op, rank, ew.pow(x, p), size, stride, 0, ceil_mode, True, None) * area
+    return ew.pow(ew.where(ew.less_equal(total, 0), 0, total), 1 / p)

@@ -17,7 +17,7 @@ from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, call, const, from_index
 from tensorgrad.lower.index import Indices, constant, ravel
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import TensorLike, as_shape, cast, tensor
+from tensorgrad.ops.core import TensorLike, as_shape, cast, require, tensor
 from tensorgrad.ops.reduce import require_float
 from tensorgrad.ops.views import narrow, reshape
 from tensorgrad.primitive import primitive
@@ -132,10 +132,51 @@ def dropout(x: TensorLike, p: float = 0.5, training: bool | None = None) -> Tens
         training: False returns `x`; None asks the running trace (True in `tg.compile`).
     """
     x = tensor(x)
-    if not 0 <= p <= 1:
-        fail(f"dropout: the probability must be from 0 to 1, got {p}")
-    if not (current_trace().training if training is None else training) or p == 0:
+    return _dropped("dropout", x, p, training, x.shape)
+
+
+def dropout1d(x: TensorLike, p: float = 0.5, training: bool | None = None) -> Tensor:
+    """`dropout` of whole channels of `[N, C, L]` or `[C, L]`."""
+    x = tensor(x)
+    require("dropout1d", "the number of axes", x.ndim, x.ndim in (2, 3), "2 or 3")
+    return _dropped("dropout1d", x, p, training, (*x.shape[:-1], 1))
+
+
+def dropout2d(x: TensorLike, p: float = 0.5, training: bool | None = None) -> Tensor:
+    """`dropout` of whole channels of images `[N, C, H, W]` (or, as PyTorch has it, of `[N, C, L]`).
+
+    Source: Tompson et al., Efficient object localization using convolutional networks (2015).
+    """
+    x = tensor(x)
+    require("dropout2d", "the number of axes", x.ndim, x.ndim in (3, 4), "3 or 4")
+    return _dropped("dropout2d", x, p, training, (*x.shape[:2], *[1] * (x.ndim - 2)))
+
+
+def alpha_dropout(x: TensorLike, p: float = 0.5, training: bool | None = None) -> Tensor:
+    """Sets elements to SELU's limit with probability `p`, then shifts and scales all back to mean 0 and variance 1.
+
+    Source: Klambauer et al., Self-normalizing neural networks (2017).
+    """
+    x = tensor(x)
+    if not _drops("alpha_dropout", p, training):
         return x
     if p == 1:
         return x * 0.0
-    return ew.where(bernoulli(1 - p, x.shape), x * (1 / (1 - p)), 0.0)
+    limit = -1.0507009873554805 * 1.6732632423543772
+    scale = 1 / math.sqrt((1 - p) * (1 + p * limit * limit))
+    return ew.where(bernoulli(1 - p, x.shape), x, limit) * scale - limit * scale * p
+
+
+def _drops(name: str, p: float, training: bool | None) -> bool:
+    if not 0 <= p <= 1:
+        fail(f"{name}: the probability must be from 0 to 1, got {p}")
+    return (current_trace().training if training is None else training) and p > 0
+
+
+def _dropped(name: str, x: Tensor, p: float, training: bool | None, shape: Shape) -> Tensor:
+    """`x` with what a mask of a shape that broadcasts to it drops."""
+    if not _drops(name, p, training):
+        return x
+    if p == 1:
+        return x * 0.0
+    return ew.where(bernoulli(1 - p, shape), x * (1 / (1 - p)), 0.0)

@@ -13,7 +13,7 @@ from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, const, expr, reduce
 from tensorgrad.lower.index import Indices, Var, of_var, unravel
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import Axis, TensorLike, broadcast_to, cast, either, tensor
+from tensorgrad.ops.core import Axis, TensorLike, broadcast_to, cast, either, refuse_keywords, tensor
 from tensorgrad.ops.views import narrow, pad_ends, permute, reshape
 from tensorgrad.primitive import Primitive, primitive
 from tensorgrad.shape import check_axes, check_axis, fail, infer_reduce, shape_size
@@ -179,8 +179,7 @@ def over(name: str, x: Tensor, axis: Axis, keepdims: bool, kw: dict[str, Any]) -
         kw: PyTorch's `dim` and `keepdim`.
     """
     axis, keepdims = either("axis", axis, "dim", kw), kw.pop("keepdim", keepdims)
-    if kw:
-        raise TypeError(f"{name}: unexpected keyword {next(iter(kw))!r}")
+    refuse_keywords(name, kw)
     return check_axes(name, axis, x.ndim), keepdims
 
 
@@ -239,23 +238,25 @@ def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False, **kw: Any) ->
     return total * (1 / count) if count else total / 0.0
 
 
-def max(x: TensorLike, axis: Axis = None, keepdims: bool = False, **kw: Any) -> Tensor:
+def max(x: TensorLike, axis: Axis | Tensor = None, keepdims: bool = False, **kw: Any) -> Tensor:
     """The largest element over axes; NaN if there is one. Ties share the gradient.
 
-    As NumPy's it gives the values alone; their positions are `argmax`'s.
+    As NumPy's it gives the values alone; their positions are `argmax`'s. Of two tensors it is `maximum`, as PyTorch's.
     """
     return _extreme(max_p, x, axis, keepdims, kw)
 
 
-def min(x: TensorLike, axis: Axis = None, keepdims: bool = False, **kw: Any) -> Tensor:
-    """The smallest element over axes, as `max`."""
+def min(x: TensorLike, axis: Axis | Tensor = None, keepdims: bool = False, **kw: Any) -> Tensor:
+    """The smallest element over axes, or of two tensors; see `max`."""
     return _extreme(min_p, x, axis, keepdims, kw)
 
 
 amax, amin = max, min
 
 
-def _extreme(p: Primitive, x: TensorLike, axis: Axis, keepdims: bool, kw: dict[str, Any]) -> Tensor:
+def _extreme(p: Primitive, x: TensorLike, axis: Axis | Tensor, keepdims: bool, kw: dict[str, Any]) -> Tensor:
+    if isinstance(axis, Tensor):
+        return (ew.maximum if p is max_p else ew.minimum)(x, axis)
     x = tensor(x)
     axes, keepdims = over(p.name, x, axis, keepdims, kw)
     if shape_size([x.shape[a] for a in axes]) == 0:

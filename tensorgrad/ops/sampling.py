@@ -12,9 +12,10 @@ from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.core import TensorLike, tensor
 from tensorgrad.ops.indexing import take
 from tensorgrad.ops.random import random_bits, uniform
+from tensorgrad.ops.ranking import searchsorted
 from tensorgrad.ops.reduce import argmax, require_float
 from tensorgrad.ops.scan import axis_of, cumsum
-from tensorgrad.ops.sorting import argsort, searchsorted, topk
+from tensorgrad.ops.sorting import argsort, topk
 from tensorgrad.ops.views import narrow
 from tensorgrad.shape import check_axis, fail
 from tensorgrad.tensor import Tensor

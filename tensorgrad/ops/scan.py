@@ -21,7 +21,7 @@ from tensorgrad.callsite import call_site
 from tensorgrad.dtypes import DType, bool_, f16, f32, i32
 from tensorgrad.errors import DtypeError
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import Axis, TensorLike, broadcast_to, cast, either, meet, spread, tensor
+from tensorgrad.ops.core import Axis, TensorLike, broadcast_to, cast, meet, refuse_keywords, spread, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.indexing import iota
 from tensorgrad.ops.joining import concat
@@ -166,7 +166,8 @@ def _on_axis(p: Primitive, x: Tensor, axis: int) -> Tensor:
 
 def axis_of(name: str, x: Tensor, axis: Axis, kw: dict[str, Any]) -> tuple[Tensor, int]:
     """The tensor, with an axis if it has none, and the axis counted from the front; PyTorch's `dim=` is accepted."""
-    axis = either("axis", axis, "dim", kw)
+    axis = kw.pop("dim", axis)
+    refuse_keywords(name, kw)
     if not isinstance(axis, int):
         raise TypeError(f"{name} runs along one axis, got {axis!r}")
     return (x, check_axis(name, axis, x.ndim)) if x.shape else (reshape(x, 1), check_axis(name, axis, 1))
@@ -343,9 +344,8 @@ def diff(
     axis = check_axis("diff", kw.pop("dim", axis), x.ndim)
     if n < 0 or not x.shape:
         fail(f"diff: takes differences a number of times along an axis, got n={n} and {x.type}")
-    ends = [None if e is None else _end(tensor(e), x, axis) for e in (prepend, append)]
-    if ends != [None, None]:
-        x = concat([t for t in (ends[0], x, ends[1]) if t is not None], axis)
+    parts = [_end(tensor(e), x, axis) for e in (prepend, x, append) if e is not None]
+    x = concat(parts, axis) if len(parts) > 1 else x
     for _ in range(builtins.min(n, x.shape[axis])):
         size = builtins.max(x.shape[axis] - 1, 0)
         last, first = narrow(x, axis, x.shape[axis] - size, size), narrow(x, axis, 0, size)

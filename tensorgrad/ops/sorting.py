@@ -1,7 +1,7 @@
 """Order along an axis: sorting, and what is read off sorted rows.
 
-Primitives along the last axis: `sort` gives the positions of a row's elements in order, `reorder` reads elements at
-positions and `unsort` puts them back there, `searchsorted` looks places up in sorted rows. A row of more than
+Primitives along the last axis: `sort` gives the positions of a row's elements in order, `unsort` puts elements where
+positions say, `searchsorted` looks places up in sorted rows. A row of more than
 `LONGEST` elements is sorted in parts, which are merged: the place of an element in the union of two sorted parts is
 its own place plus that in the other part. Every sort is stable; NaN counts as larger than any number.
 
@@ -11,31 +11,28 @@ Values are read at the positions, and their gradient goes back where they came f
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from tensorgrad.callsite import call_site
 from tensorgrad.dtypes import bool_, f32, i32, u32
-from tensorgrad.errors import InputError
 from tensorgrad.graph import TensorType
-from tensorgrad.lower.expr import Expr, call, const, expr, where
+from tensorgrad.lower.expr import Expr, both, call, const, expr, where
 from tensorgrad.lower.functions import FUNCTIONS
 from tensorgrad.lower.index import Indices, dynamic
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import TensorLike, broadcast_to, cast, either, meet, tensor
+from tensorgrad.ops.core import TensorLike, broadcast_to, tensor
 from tensorgrad.ops.custom import custom_grad
-from tensorgrad.ops.indexing import iota, take
-from tensorgrad.ops.reduce import require_float
+from tensorgrad.ops.indexing import iota, taken_at
 from tensorgrad.ops.scan import ValuesAndIndices, axis_of, pad_last
-from tensorgrad.ops.views import expand_dims, flip, narrow, reshape, swapaxes
+from tensorgrad.ops.views import flip, narrow, reshape, swapaxes
 from tensorgrad.primitive import primitive
-from tensorgrad.shape import fail, show_shape
+from tensorgrad.shape import fail
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import bind
 
-LONGEST = 1 << 10
-"""Elements of a row that is sorted in one go, in the memory of a workgroup."""
+LONGEST = 1 << 8
+"""Elements of a row that is sorted in one go, in the memory of a workgroup, which a CPU's lane does by itself."""
 
 # The primitives ---------------------------------------------------------------------------
 
@@ -75,18 +72,9 @@ unsort_p = primitive(
     "unsort",
     shape=lambda x, indices: x,
     eval=_unsort_eval,
-    grad=lambda g, out, x, indices: (bind(reorder_p, g, indices), None),
+    grad=lambda g, out, x, indices: (_permuted(g, indices), None),
 )
 """`out[..., indices[..., i]] = x[..., i]`, where each row of indices is a permutation."""
-
-reorder_p = primitive(
-    "reorder",
-    shape=lambda x, indices: TensorType(indices.shape, x.dtype),
-    eval=lambda xp, x, indices: xp.take_along_axis(x, indices, axis=-1),
-    grad=lambda g, out, x, indices: (bind(unsort_p, g, indices), None),
-    lower=lambda idx, x, indices: x((*idx[:-1], dynamic(expr("cast", (indices(idx),), u32), x.shape[-1]))),
-)
-"""`out[..., i] = x[..., indices[..., i]]`; as for its gradient, each row of indices is a permutation."""
 
 
 def _searched_shape(sequence: TensorType, values: TensorType, right: TensorType, descending: bool) -> TensorType:
@@ -108,16 +96,19 @@ def _searched_eval(xp: Any, sequence: Any, values: Any, right: Any, descending: 
 
 def _searched_lower(idx: Indices, sequence: Any, values: Any, right: Any, descending: bool) -> Expr:
     """A binary search without branches: steps of halving powers of two, taken where all before is smaller."""
-    n = sequence.shape[-1]
+    size = const(sequence.shape[-1], u32)
     sought, after = sort_key(values(idx), descending), right(idx)
     place = const(0, u32)
-    for bit in reversed(range(n.bit_length())):
-        end = expr("add", (place, const(1 << bit, u32)), u32) if place.op != "const" else const(1 << bit, u32)
-        last = expr("sub", (expr("minimum", (end, const(n, u32)), u32), const(1, u32)), u32)
-        found = sort_key(sequence((*idx[:-1], dynamic(last, n))), descending)
+    for bit in reversed(range(size.data.bit_length())):
+        step, inside = const(1 << bit, u32), const(True, bool_)
+        end = step
+        if place.op != "const":  # the first step is never too long
+            end = expr("add", (place, step), u32)
+            inside = expr("less_equal", (end, size), bool_)
+        last = expr("sub", (expr("minimum", (end, size), u32), const(1, u32)), u32)
+        found = sort_key(sequence((*idx[:-1], dynamic(last, size.data))), descending)
         smaller = where(after, expr("less_equal", (found, sought), bool_), expr("less", (found, sought), bool_))
-        inside = expr("less_equal", (end, const(n, u32)), bool_)
-        place = where(expr("and", (inside, smaller), bool_), end, place)
+        place = where(both(inside, smaller), end, place)
     return expr("cast", (place,), i32)
 
 
@@ -134,6 +125,20 @@ searchsorted_p = primitive(
 # Rows of any length -----------------------------------------------------------------------------
 
 
+def _at(x: Tensor, indices: Tensor) -> Tensor:
+    """The elements at positions of each row."""
+    return taken_at(x, indices, x.ndim - 1, x.ndim - 1)
+
+
+def _permuted(x: Tensor, indices: Tensor) -> Tensor:
+    """The same for permutations, of which the gradient needs no sums."""
+    return custom_grad(_at(ew.stop_gradient(x), indices), _permuted_grad, x, indices)
+
+
+def _permuted_grad(g: Tensor, out: Tensor, x: Tensor, indices: Tensor) -> tuple[Tensor, None]:
+    return bind(unsort_p, g, indices), None
+
+
 def _order(x: Tensor, descending: bool) -> Tensor:
     """The positions of the last axis's elements in order, i32, of rows of any length."""
     *lead, n = x.shape
@@ -144,7 +149,7 @@ def _order(x: Tensor, descending: bool) -> Tensor:
     # what is filled up comes last: it is as large as any, and stands behind its equals
     line = reshape(pad_last(x, 0, parts * size - n, _last_of(x, descending)), *lead, parts, size)
     order = bind(sort_p, line, descending=descending)
-    line, order = bind(reorder_p, line, order), order + reshape(iota((parts,), 0) * size, parts, 1)
+    line, order = _at(line, order), order + reshape(iota((parts,), 0) * size, parts, 1)
     while parts > 1:
         parts, pair = parts // 2, (*lead, parts // 2, 2, size)
         line, order = reshape(line, *pair), reshape(order, *pair)
@@ -164,10 +169,10 @@ def _last_of(x: Tensor, descending: bool) -> float:
     return bool(not descending) if x.dtype is bool_ else int(info.min if descending else info.max)
 
 
-def _sorted(x: Tensor, descending: bool) -> ValuesAndIndices:
+def sorted_rows(x: Tensor, descending: bool) -> ValuesAndIndices:
     """The last axis in order."""
     order = _order(ew.stop_gradient(x), descending)
-    return ValuesAndIndices(bind(reorder_p, x, order), order)
+    return ValuesAndIndices(_permuted(x, order), order)
 
 
 # The public functions -----------------------------------------------------------------------
@@ -194,7 +199,7 @@ def sort(x: TensorLike, axis: int = -1, descending: bool = False, stable: bool =
     """
     given = tensor(x)
     line, axis = axis_of("sort", given, axis, kw)
-    found = _sorted(swapaxes(line, axis, -1), descending)
+    found = sorted_rows(swapaxes(line, axis, -1), descending)
     return ValuesAndIndices(*(reshape(swapaxes(t, axis, -1), *given.shape) for t in found))
 
 
@@ -228,10 +233,10 @@ def topk(
         fail(f"topk: there are no {k} elements along axis {axis} of {x.type}")
     line = swapaxes(x, axis, -1)
     if _is_whole(line, k):
-        found = tuple(narrow(t, -1, 0, k) for t in _sorted(line, largest))
+        found = tuple(narrow(t, -1, 0, k) for t in sorted_rows(line, largest))
     else:
         indices = _first(ew.stop_gradient(line), k, largest)
-        found = _chosen(line, indices), indices
+        found = _at(line, indices), indices
     return ValuesAndIndices(*(swapaxes(t, axis, -1) for t in found))
 
 
@@ -250,201 +255,5 @@ def _first(x: Tensor, k: int, descending: bool) -> Tensor:
     line = reshape(pad_last(x, 0, parts * size - n, _last_of(x, descending)), *lead, parts, size)
     own = narrow(bind(sort_p, line, descending=descending), -1, 0, k)
     places = reshape(own + reshape(iota((parts,), 0) * size, parts, 1), *lead, parts * k)
-    best = _first(reshape(bind(reorder_p, line, own), *lead, parts * k), k, descending)
-    return bind(reorder_p, places, best)
-
-
-def _chosen(x: Tensor, indices: Tensor) -> Tensor:
-    """The elements at different places of each row; their gradient goes there."""
-    return custom_grad(bind(reorder_p, ew.stop_gradient(x), indices), _chosen_grad, x, indices)
-
-
-def _chosen_grad(g: Tensor, out: Tensor, x: Tensor, indices: Tensor) -> tuple[Tensor, None]:
-    hit = ew.equal(expand_dims(indices, -1), iota(x.shape[-1:], 0))
-    return ew.where(hit, expand_dims(g, -1), 0.0).sum(-2), None
-
-
-def _picked(name: str, x: Tensor, at: int, axis: int, keepdims: bool) -> ValuesAndIndices:
-    """The element that comes at a place of the order along an axis, and where it stands; NaN for a row with one.
-
-    Only medians ask for NaN: of `kthvalue` it is a number like others, the largest.
-    """
-    found = _sorted(swapaxes(x, axis, -1), False)
-    parts = [narrow(t, -1, at, 1) for t in found]
-    if name == "median" and x.dtype.is_float:
-        # the first NaN, if there is any
-        last = ew.isnan(narrow(found.values, -1, x.shape[axis] - 1, 1))
-        first = cast(ew.isnan(swapaxes(x, axis, -1)), i32).argmax(-1, keepdims=True)
-        parts = [ew.where(last, math.nan, parts[0]), ew.where(last, first, parts[1])]
-    kept = [swapaxes(t, axis, -1) for t in parts]
-    shape = [n for i, n in enumerate(kept[0].shape) if i != axis]
-    return ValuesAndIndices(*(kept if keepdims else (reshape(t, *shape) for t in kept)))
-
-
-def kthvalue(x: TensorLike, k: int, axis: int = -1, keepdims: bool = False, **kw: Any) -> ValuesAndIndices:
-    """The k-th smallest element along an axis (`k=1`: the smallest), and where it stands.
-
-    Args:
-        axis, keepdims: PyTorch's `dim=` and `keepdim=` are accepted.
-
-    Raises:
-        ShapeError: the axis has fewer elements.
-
-    >>> import tensorgrad as tg
-    >>> tg.sync(tg.jit(lambda x: tg.kthvalue(x, 2), device="numpy")([3.0, 1.0, 2.0]))
-    ValuesAndIndices(values=array(2., dtype=float32), indices=array(2, dtype=int32))
-    """
-    keepdims = kw.pop("keepdim", keepdims)
-    given = tensor(x)
-    x, axis = axis_of("kthvalue", given, axis, kw)
-    if not 1 <= k <= x.shape[axis]:
-        fail(f"kthvalue: there is no element number {k} along axis {axis} of {given.type}")
-    return _picked("kthvalue", x, k - 1, axis, keepdims and bool(given.shape))
-
-
-def median(x: TensorLike, axis: int | None = None, keepdims: bool = False, **kw: Any) -> Any:
-    """The element in the middle of the order, of two the smaller; NaN where there is one.
-
-    Args:
-        axis: along which; None takes all elements. PyTorch's `dim=` and `keepdim=` are accepted.
-
-    Returns:
-        Of all elements the value; along an axis `(values, indices)`.
-
-    Raises:
-        ShapeError: there is no such axis, or it has no elements.
-
-    >>> import tensorgrad as tg
-    >>> tg.sync(tg.jit(tg.median, device="numpy")([3.0, 1.0, 2.0, 5.0]))
-    array(2., dtype=float32)
-    """
-    keepdims = kw.pop("keepdim", keepdims)
-    given, axis = tensor(x), either("axis", axis, "dim", kw)
-    whole = axis is None
-    x, axis = axis_of("median", reshape(given, -1) if whole else given, 0 if whole else axis, {})
-    if x.shape[axis] == 0:
-        fail(f"median: there is no median of no elements (axis {axis} of {x.type})")
-    found = _picked("median", x, (x.shape[axis] - 1) // 2, axis, keepdims and bool(given.shape) and not whole)
-    return found.values if whole else found
-
-
-def quantile(
-    x: TensorLike,
-    q: TensorLike,
-    axis: int | None = None,
-    keepdims: bool = False,
-    interpolation: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
-    **kw: Any,
-) -> Tensor:
-    """The number below which a part `q` of the elements lies, between the two elements next to it.
-
-    Args:
-        q: from 0 to 1: a number, or a line of them, whose axis comes first in the result.
-        axis: along which; None takes all elements. PyTorch's `dim=` and `keepdim=` are accepted.
-        interpolation: how to choose between two elements.
-
-    Returns:
-        The tensor without the axis; NaN where the row has one.
-
-    Raises:
-        ShapeError: there is no such axis, or it has no elements.
-        DtypeError: a tensor that is not of floats.
-        InputError: a `q` outside, or another interpolation.
-
-    >>> import tensorgrad as tg
-    >>> tg.sync(tg.jit(lambda x: tg.quantile(x, 0.5), device="numpy")([3.0, 1.0, 2.0, 5.0]))
-    array(2.5, dtype=float32)
-    """
-    keepdims = kw.pop("keepdim", keepdims)
-    given, axis = require_float("quantile", tensor(x)), either("axis", axis, "dim", kw)
-    if not isinstance(q, Tensor) and not np.all((np.asarray(q) >= 0) & (np.asarray(q) <= 1)):
-        raise InputError(f"quantile: q must be from 0 to 1, got {q}", call_site())
-    part = cast(tensor(q), given.dtype)
-    if part.ndim > 1:
-        fail(f"quantile: q is a number or a line of numbers, got {part.type}")
-    whole = axis is None
-    x, at = axis_of("quantile", reshape(given, -1) if whole else given, 0 if whole else axis, {})
-    n = x.shape[at]
-    if n == 0:
-        fail(f"quantile: there is no quantile of no elements (axis {at} of {x.type})")
-    line = _sorted(swapaxes(x, at, -1), False).values
-    out = _between(line, reshape(part, -1) * (n - 1), interpolation)
-    out = ew.where(ew.isnan(narrow(line, -1, n - 1, 1)), math.nan, out)
-    # the rows' axes, the quantiles' in place of the axis; then those come first
-    kept = swapaxes(out, at, -1)
-    kept = kept.permute(at, *(i for i in range(kept.ndim) if i != at))
-    own = ((1,) * given.ndim if whole else (*x.shape[:at], 1, *x.shape[at + 1 :])) if keepdims else kept.shape[1:]
-    return reshape(kept, *part.shape, *own)
-
-
-def _between(line: Tensor, rank: Tensor, interpolation: str) -> Tensor:
-    """The rows' numbers at places between two elements."""
-    low, high = ew.floor(rank), ew.ceil(rank)
-    weight = {
-        "linear": lambda: rank - low,
-        "lower": lambda: rank * 0.0,
-        "higher": lambda: ew.ceil(rank - low),
-        "midpoint": lambda: ew.ceil(rank - low) * 0.5,
-        "nearest": lambda: ew.round(rank) - low,
-    }.get(interpolation)
-    if weight is None:
-        raise InputError(
-            f"quantile: interpolation is linear, lower, higher, midpoint or nearest, got {interpolation!r}", call_site()
-        )
-    below, above = (take(line, cast(t, i32), line.ndim - 1) for t in (low, high))
-    part = weight()
-    # infinity times 0 would be NaN
-    return ew.where(ew.equal(part, 0.0), below, below + (above - below) * part)
-
-
-def searchsorted(
-    sorted_sequence: TensorLike,
-    values: TensorLike,
-    *,
-    right: bool = False,
-    side: Literal["left", "right"] | None = None,
-) -> Tensor:
-    """Where values would be inserted into sorted rows so that they stay sorted.
-
-    Args:
-        sorted_sequence: `[n]`, or rows `[..., n]` with the leading axes of the values. It is not checked.
-        values: any shape for one row, else `[..., m]`; a number gives a scalar.
-        right: behind elements equal to the value, not before them.
-        side: the same in words, as NumPy has it.
-
-    Returns:
-        i32 numbers from 0 to n, of the values' shape.
-
-    Raises:
-        ShapeError: leading axes that differ.
-        InputError: another side, or one against `right`.
-
-    >>> import tensorgrad as tg
-    >>> tg.sync(tg.jit(lambda x: tg.searchsorted(x, [2.0, 9.0]), device="numpy")([1.0, 2.0, 3.0]))
-    array([1, 3], dtype=int32)
-    """
-    if side not in (None, "left", "right") or (side == "left" and right):
-        raise InputError(f"searchsorted: side is left or right, got {side!r} with right={right}", call_site())
-    _, (sequence, sought) = meet(sorted_sequence, values)
-    if not sequence.shape:
-        fail(f"searchsorted: a sequence has an axis, got {sequence.type}")
-    shape = sought.shape
-    if sequence.ndim == 1:
-        sought = reshape(sought, -1)
-    if sequence.shape[:-1] != sought.shape[:-1]:
-        fail(
-            f"searchsorted: the leading axes of the sequence {show_shape(sequence.shape)} and of the values "
-            f"{show_shape(sought.shape)} differ"
-        )
-    after = broadcast_to(tensor(right or side == "right"), *sought.shape)
-    return reshape(bind(searchsorted_p, sequence, sought, after, descending=False), *shape)
-
-
-def bucketize(x: TensorLike, boundaries: TensorLike, *, right: bool = False) -> Tensor:
-    """The number of the interval between sorted boundaries in which each element lies, i32; see `searchsorted`.
-
-    >>> import tensorgrad as tg
-    >>> tg.sync(tg.jit(lambda x: tg.bucketize(x, [0.0, 10.0]), device="numpy")([-1.0, 5.0, 10.0, 11.0]))
-    array([0, 1, 1, 2], dtype=int32)
-    """
-    return searchsorted(boundaries, x, right=right)
+    best = _first(reshape(_at(line, own), *lead, parts * k), k, descending)
+    return _at(places, best)

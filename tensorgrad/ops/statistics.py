@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from tensorgrad.dtypes import bool_, f32, u32
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import Axis, TensorLike, cast, tensor
+from tensorgrad.ops.core import Axis, TensorLike, cast, require, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.reduce import keep_axes, max_p, mean, min_p, over, reduction
 from tensorgrad.ops.reduce import max as max_
@@ -30,7 +30,7 @@ def var(x: TensorLike, axis: Axis = None, correction: int = 1, keepdims: bool = 
 
     Args:
         axis, keepdims: as `sum`.
-        correction: PyTorch's older `unbiased=` is accepted, True for 1 and False for 0.
+        correction: PyTorch's older `unbiased=` (True for 1, False for 0) and NumPy's `ddof=` are accepted.
 
     >>> import numpy as np
     >>> import tensorgrad as tg
@@ -51,7 +51,7 @@ def var_mean(
 ) -> tuple[Tensor, Tensor]:
     """`var` and `mean`."""
     x = _floating(x)
-    correction = int(kw.pop("unbiased", correction))
+    correction = int(kw.pop("ddof", kw.pop("unbiased", correction)))
     axes, keepdims = over("var", x, axis, keepdims, kw)
     freedom = shape_size([x.shape[a] for a in axes]) - correction
     total = sum_(ew.square(x - mean(x, axes, True)), axes, keepdims)
@@ -101,6 +101,7 @@ def norm(x: TensorLike, p: float | Literal["fro"] = 2, axis: Axis = None, keepdi
     """
     x = _floating(x)
     axes, keepdims = over("norm", x, axis, keepdims, kw)
+    require("norm", "p", p, p == "fro" or isinstance(p, int | float), "a number or 'fro'")
     if p in (2, "fro"):
         return _root(sum_(ew.square(x), axes, keepdims))
     size = ew.abs(x)

@@ -9,7 +9,7 @@ import math
 
 from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.arithmetic import LOG_2, copysign, signbit
-from tensorgrad.ops.core import TensorLike, floats
+from tensorgrad.ops.core import TensorLike, cast, floats
 from tensorgrad.ops.custom import custom_grad, with_slope
 from tensorgrad.tensor import Tensor
 
@@ -57,8 +57,8 @@ def atan2(y: TensorLike, x: TensorLike) -> Tensor:
     """
     y, x = floats("atan2", y, x)
     height, width = ew.abs(y), ew.abs(x)
-    # two zeros, and two infinities
-    slope = ew.where(ew.equal(height, width), ew.where(ew.equal(height, 0), 0.0, 1.0), height / width)
+    # 0 of two zeros, 1 of two infinities
+    slope = ew.where(ew.equal(height, width), cast(ew.not_equal(height, 0), y.dtype), height / width)
     angle = ew.atan(slope)
     return custom_grad(copysign(ew.where(signbit(x), math.pi - angle, angle), y), _atan2_grad, y, x)
 
@@ -97,7 +97,7 @@ def _hypot_grad(g: Tensor, out: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, T
 def _sinh(x: Tensor) -> Tensor:
     near = ew.less(ew.abs(x), 1.0)
     small = ew.expm1(ew.where(near, x, 0.0))
-    return ew.where(near, (small + small / (small + 1)) * 0.5, copysign(_half_powers(x, -1), x))
+    return ew.where(near, (small + small / (small + 1)) * 0.5, ew.sign(x) * _half_powers(x, -1))
 
 
 def _half_powers(x: Tensor, sign: int) -> Tensor:
@@ -115,7 +115,7 @@ def _asinh(x: Tensor) -> Tensor:
     large = ew.greater(size, 1e9)  # where the square may overflow, the function is log(2 |x|)
     square = ew.where(large, 0.0, size * size)
     above = ew.log1p(size + square / (ew.sqrt(square + 1) + 1))
-    return copysign(above + ew.where(large, LOG_2, 0.0), x)
+    return ew.sign(x) * (above + cast(large, x.dtype) * LOG_2)
 
 
 asinh = with_slope("asinh", _asinh, lambda out, x: ew.rsqrt(x * x + 1), "The number whose hyperbolic sine this is.")

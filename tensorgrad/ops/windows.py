@@ -140,7 +140,7 @@ def _split(shape: Shape, axis: int, at: np.ndarray) -> Shape:
 
 
 def _window_grad(g: Tensor, out: Tensor, x: Tensor, slides: Slides, value: float) -> tuple[Tensor]:
-    return (fold(g, x.shape[x.ndim - len(slides) :], slides),)
+    return (overlap_add(g, x.shape[x.ndim - len(slides) :], slides),)
 
 
 def _window_lower(idx: Indices, x: Any, slides: Slides, value: float) -> Expr:
@@ -284,7 +284,7 @@ def window(
     return bind(window_p, tensor(x), slides=slides("window", sizes, stride, dilation, padding), value=value)
 
 
-def fold(x: TensorLike, sizes: Sequence[int], slides: Slides) -> Tensor:
+def overlap_add(x: TensorLike, sizes: Sequence[int], slides: Slides) -> Tensor:
     """The adjoint of `window`: each element of axes `sizes` is the sum of the windows' elements that show it.
 
     Args:

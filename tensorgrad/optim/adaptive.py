@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorgrad import ops
+from tensorgrad.checks import SHARE, require_number
 from tensorgrad.optim.optimizer import LearningRate, Optimizer, Rule, decayed
 from tensorgrad.tensor import Tensor
 
@@ -122,7 +123,7 @@ class Adadelta(Optimizer):
 
     def check(self, hyper: Mapping[str, Any]) -> None:
         super().check(hyper)
-        self._require("rho", hyper["rho"], 0 <= hyper["rho"] <= 1, "from 0 to 1")
+        require_number("Adadelta", "rho", hyper["rho"], SHARE)
 
     def state(self, param: Tensor, hyper: Mapping[str, Any]) -> Mapping[str, float]:
         return {"square_avg": 0.0, "acc_delta": 0.0}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tensorgrad import ops
+from tensorgrad.checks import require_numbers, require_whole
 from tensorgrad.dtypes import f32
 from tensorgrad.optim.adam import AdamW
 from tensorgrad.optim.optimizer import LearningRate, Optimizer, Rule, decayed
@@ -60,8 +61,9 @@ class Muon(Optimizer):
     def check(self, hyper: Mapping[str, Any]) -> None:
         super().check(hyper)
         _ADAMW.check(_for_adamw(hyper))
-        self._require("ns_steps", hyper["ns_steps"], 0 <= hyper["ns_steps"] < 100, "from 0 to 99")
-        self._require("ns_coefficients", hyper["ns_coefficients"], len(hyper["ns_coefficients"]) == 3, "three numbers")
+        require_whole("Muon", "ns_steps", hyper["ns_steps"])
+        self._require("ns_steps", hyper["ns_steps"], hyper["ns_steps"] < 100, "from 0 to 99")
+        require_numbers("Muon", "ns_coefficients", hyper["ns_coefficients"], 3)
         known = hyper["adjust_lr_fn"] in (None, "original", "match_rms_adamw")
         self._require("adjust_lr_fn", hyper["adjust_lr_fn"], known, "None, 'original' or 'match_rms_adamw'")
 

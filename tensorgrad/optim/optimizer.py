@@ -9,35 +9,36 @@ the compiler can compute them in one kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tensorgrad import ops
+from tensorgrad.checks import require
 from tensorgrad.dtypes import DType, f32, i32
-from tensorgrad.errors import InputError
 from tensorgrad.ops.arena import ALIGNMENT, pack, place
+from tensorgrad.optim.arguments import (
+    Groups,
+    LearningRate,
+    Which,
+    check_hyper,
+    check_option,
+    check_used,
+    checked_groups,
+    fits,
+    rate_at,
+    refuse_parameters,
+)
 from tensorgrad.optim.clip import clip_grad_norm, clip_grad_value
 from tensorgrad.optim.scaling import LossScale, all_finite
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import state_input, update_state
-
-LearningRate = float | Callable[[int], float]
-"""A number, or a function of the number of steps that were made before (0 at the first)."""
-
-Which = str | Callable[[str], bool]
-"""The parameters of a group: a pattern such as `*.bias`, or a function of the name."""
 
 LARGE_MODEL = 16 << 20
 """Bytes of parameters from which on small ones have arenas of their own."""
 
 SMALL = 128 << 10
 """Bytes of a small parameter."""
-
-Groups = Sequence[tuple[Which, Mapping[str, Any]]]
 
 _OPTIONS = {
     "maximize": False,
@@ -49,9 +50,6 @@ _OPTIONS = {
     "ema_decay": None,
 }
 """What all optimizers have, with the defaults. Groups may change `maximize` alone."""
-_NOT_NEGATIVE = frozenset(
-    {"alpha", "eps", "initial_accumulator_value", "lr_decay", "momentum", "momentum_decay", "weight_decay"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,25 +127,15 @@ class Optimizer:
     prefix = "optim"
     """Goes before the names of all states and step scalars; two optimizers on one state need two."""
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if args:
+            refuse_parameters(cls.__name__, args[0])
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
-        self.groups = tuple((which, dict(changes)) for which, changes in self.groups)
-        own = [f.name for f in fields(self) if f.name not in _OPTIONS]
-        self._names = (*own, "maximize")
-        for name in ("clip_norm", "clip_value"):
-            value = getattr(self, name)
-            self._require(name, value, value is None or value > 0, "positive")
-        whole = isinstance(self.accumulate, int | np.integer) and self.accumulate > 0
-        self._require("accumulate", self.accumulate, whole, "a whole number, 1 or more")
-        self._require(
-            "ema_decay", self.ema_decay, self.ema_decay is None or 0 <= self.ema_decay < 1, "from 0 to below 1"
-        )
-        for _, changes in self.groups:
-            if unknown := sorted(changes.keys() - set(self._names)):
-                raise InputError(
-                    f"{type(self).__name__} has no hyper-parameter {unknown[0]!r}; it has {', '.join(self._names)}"
-                )
-        for index in range(len(self.groups) + 1):
-            self.check(self._hyper(index))
+        self._names = (*(f.name for f in fields(self) if f.name not in _OPTIONS), "maximize")
+        for name in dict.fromkeys((*self._names, *_OPTIONS)):
+            setattr(self, name, getattr(self, name))
 
     @property
     def hyper(self) -> dict[str, Any]:
@@ -155,24 +143,29 @@ class Optimizer:
         return {name: getattr(self, name) for name in self._names}
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in self.__dict__.get("_names", ()):
-            self.check({**self.hyper, name: value})
+        if "_names" in self.__dict__:
+            value = self._checked(name, value)
         super().__setattr__(name, value)
+
+    def _checked(self, name: str, value: Any) -> Any:
+        """A hyper-parameter or an option as it is kept, once it makes sense."""
+        who = type(self).__name__
+        if name in self._names:
+            self.check({**self.hyper, name: value})
+        elif name == "groups":
+            value = checked_groups(who, value, self._names)
+            for _, changes in value:
+                self.check({**self.hyper, **changes})
+        else:
+            check_option(who, name, value)
+        return value
 
     def check(self, hyper: Mapping[str, Any]) -> None:
         """Raises InputError for hyper-parameters that make no sense."""
-        lr = hyper["lr"]
-        self._require("lr", lr, callable(lr) or (_is_number(lr) and bool(lr >= 0)), "0 or more")
-        for name in _NOT_NEGATIVE & hyper.keys():
-            value = hyper[name]
-            self._require(name, value, _is_number(value) and bool(value >= 0), "0 or more")
-        if "betas" in hyper:
-            fits = len(hyper["betas"]) == 2 and all(0 <= beta < 1 for beta in hyper["betas"])
-            self._require("betas", hyper["betas"], fits, "two numbers, 0 <= beta < 1")
+        check_hyper(type(self).__name__, hyper)
 
     def _require(self, name: str, value: Any, fits: bool, rule: str) -> None:
-        if not fits:
-            raise InputError(f"{type(self).__name__}: {name} must be {rule}, got {value}")
+        require(type(self).__name__, name, value, fits, rule)
 
     # -- for subclasses -----------------------------------------------------------------
 
@@ -207,13 +200,17 @@ class Optimizer:
         for index in range(len(self.groups) + 1):
             hyper = self._hyper(index)
             lr: LearningRate = hyper["lr"]
-            for name, value in self.host(step, float(lr(step - 1) if callable(lr) else lr), hyper).items():
+            for name, value in self.host(step, rate_at(type(self).__name__, lr, step - 1), hyper).items():
                 numbers[self._scalar_name(index, name)] = float(value)
         return numbers
 
+    def check_names(self, names: Sequence[str]) -> None:
+        """Raises InputError where `params` or a group fits none of the model's parameters."""
+        check_used(type(self).__name__, self.groups, self.params, names)
+
     def trains(self, name: str) -> bool:
         """Whether it trains a parameter of this name."""
-        return self.params is None or _fits(self.params, name)
+        return self.params is None or fits(self.params, name)
 
     def update(
         self,
@@ -363,7 +360,7 @@ class Optimizer:
 
     def _group(self, name: str) -> int:
         for index, (which, _) in enumerate(self.groups, 1):
-            if _fits(which, name):
+            if fits(which, name):
                 return index
         return 0
 
@@ -371,14 +368,6 @@ class Optimizer:
         options = {name: value for name, usual in _OPTIONS.items() if (value := getattr(self, name)) != usual}
         shown = {**self.hyper, **options}
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in shown.items())})"
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number)
-
-
-def _fits(which: Which, name: str) -> bool:
-    return fnmatchcase(name, which) if isinstance(which, str) else bool(which(name))
 
 
 def keep(lr: float, hyper: Mapping[str, Any]) -> dict[str, float]:

@@ -13,16 +13,33 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, Literal
 
-from tensorgrad.errors import InputError
+from tensorgrad.callsite import call_site
+from tensorgrad.checks import ANY, NOT_NEGATIVE, POSITIVE, SHARE, is_number, require, require_number
+from tensorgrad.errors import InputError, UnsupportedError
 
 
 @dataclass(frozen=True)
 class Schedule:
     """The base: a frozen record that prints, compares and pickles."""
 
+    def __post_init__(self) -> None:
+        who = type(self).__name__
+        for name, kind in ((f.name, f.type) for f in fields(self)):
+            value = getattr(self, name)
+            if kind in ("float", "int", float, int):
+                require_number(who, name, value, NOT_NEGATIVE if name in ("lr", "max_lr") else ANY)
+            elif kind == "Sequence[int]":
+                numbers = isinstance(value, list | tuple) and all(map(is_number, value))
+                require(who, name, value, numbers, "a list of numbers of steps")
+            elif kind == "Callable[[int], float]":
+                require(who, name, value, callable(value), "a function of the step")
+            elif kind == "Sequence[Callable[[int], float]]":
+                functions = isinstance(value, list | tuple) and all(map(callable, value))
+                require(who, name, value, functions, "a list of schedules")
+
     def __call__(self, step: int) -> float:
         """The learning rate after `step` steps."""
-        raise NotImplementedError(f"{type(self).__name__} defines no __call__")
+        raise UnsupportedError(f"{type(self).__name__} defines no __call__", call_site())
 
     def describe(self) -> dict[str, Any]:
         """Its kind and arguments, as plain data.
@@ -41,8 +58,7 @@ def _plain(value: Any) -> Any:
 
 def _positive(schedule: Schedule, **counts: float) -> None:
     for name, count in counts.items():
-        if not count > 0:
-            raise InputError(f"{type(schedule).__name__}: {name} must be positive, got {count}")
+        require_number(type(schedule).__name__, name, count, POSITIVE)
 
 
 @dataclass(frozen=True)
@@ -79,6 +95,7 @@ class LinearLR(Schedule):
     total_iters: int = 5
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _positive(self, total_iters=self.total_iters)
 
     def __call__(self, step: int) -> float:
@@ -101,6 +118,7 @@ class StepLR(Schedule):
     gamma: float = 0.1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _positive(self, step_size=self.step_size)
 
     def __call__(self, step: int) -> float:
@@ -160,6 +178,7 @@ class CosineAnnealingLR(Schedule):
     eta_min: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _positive(self, T_max=self.T_max)
 
     def __call__(self, step: int) -> float:
@@ -185,6 +204,7 @@ class WarmupCosineLR(Schedule):
     eta_min: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _positive(self, total_steps=self.total_steps)
         if not 0 <= self.warmup < self.total_steps:
             raise InputError(f"WarmupCosineLR: warmup must be from 0 to total_steps - 1, got {self.warmup}")
@@ -222,11 +242,13 @@ class OneCycleLR(Schedule):
     final_div_factor: float = 1e4
 
     def __post_init__(self) -> None:
-        _positive(self, total_steps=self.total_steps, div_factor=self.div_factor, final=self.final_div_factor)
-        if not 0 <= self.pct_start <= 1:
-            raise InputError(f"OneCycleLR: pct_start must be from 0 to 1, got {self.pct_start}")
-        if self.anneal_strategy not in ("cos", "linear"):
-            raise InputError(f"OneCycleLR: anneal_strategy is 'cos' or 'linear', got {self.anneal_strategy!r}")
+        super().__post_init__()
+        _positive(
+            self, total_steps=self.total_steps, div_factor=self.div_factor, final_div_factor=self.final_div_factor
+        )
+        require_number("OneCycleLR", "pct_start", self.pct_start, SHARE)
+        known = self.anneal_strategy in ("cos", "linear")
+        require("OneCycleLR", "anneal_strategy", self.anneal_strategy, known, "'cos' or 'linear'")
 
     def __call__(self, step: int) -> float:
         last = self.total_steps - 1
@@ -257,6 +279,7 @@ class PolynomialLR(Schedule):
     power: float = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _positive(self, total_iters=self.total_iters)
 
     def __call__(self, step: int) -> float:
@@ -286,6 +309,7 @@ class CosineAnnealingWarmRestarts(Schedule):
     eta_min: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _positive(self, T_0=self.T_0, T_mult=self.T_mult)
         if self.T_mult < 1:
             raise InputError(f"CosineAnnealingWarmRestarts: T_mult must be 1 or more, got {self.T_mult}")
@@ -335,6 +359,7 @@ class SequentialLR(Schedule):
     milestones: Sequence[int]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         bounds = [0, *self.milestones]
         if len(bounds) != len(self.schedulers):
             raise InputError(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tensorgrad.checks import require_number
 from tensorgrad.optim.optimizer import LearningRate, Optimizer, Rule, decayed
 from tensorgrad.tensor import Tensor
 
@@ -36,6 +37,7 @@ class SGD(Optimizer):
 
     def check(self, hyper: Mapping[str, Any]) -> None:
         super().check(hyper)
+        require_number("SGD", "dampening", hyper["dampening"])
         fits = not hyper["nesterov"] or (hyper["momentum"] > 0 and hyper["dampening"] == 0)
         self._require("nesterov", hyper["nesterov"], fits, "False without momentum, or with dampening")
 

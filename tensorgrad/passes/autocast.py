@@ -82,7 +82,8 @@ def _rounded(graph: Graph, value: Value) -> Value:
         return value
     if REGISTRY[node.op].view and node.op != "pad":
         inner = _rounded(graph, node.inputs[0])
-        return value if inner == node.inputs[0] else append(graph, node, node.op, (inner,), **node.attrs)
+        inputs = (inner, *node.inputs[1:])
+        return value if inputs == node.inputs else append(graph, node, node.op, inputs, **node.attrs)
     if node.op == "cast" and graph.type(node.inputs[0]).dtype is f16:
         return value
     half = append(graph, node, "cast", (value,), dtype=f16)

@@ -1,9 +1,9 @@
 """The `scan` and `sort` templates: what takes a whole row at once (`lower.kernel.Line`).
 
 A scan's row goes to some lanes of a workgroup, as in a row kernel. They take it a chunk at a time: each lane scans a
-run of neighbouring columns, the lanes scan their totals in workgroup memory, and then each adds what stands before
-its run. One lane alone keeps a running result and needs no barrier: for CPUs, where barriers are dear, for short
-rows, and for so many that all cores are busy.
+run of neighbouring columns, the lanes scan their totals in workgroup memory, and then each scans its run again, from
+what stands before it. One lane alone keeps a running result and needs no barrier: for CPUs, where barriers are dear,
+for short rows, and for so many that all cores are busy.
 
 A row is sorted by Batcher's bitonic network over pairs of a key and a column. The column decides between equal keys,
 which makes the order stable. The pairs are in workgroup memory, where the lanes of a row share them; one lane alone
@@ -158,33 +158,22 @@ class _Scan(_Lines):
     def chunk(self, carry: list[str]) -> None:
         body, run, lanes = self.body, self.shape.unroll, self.shape.lanes
         stride = 1 if self.shape.adjacent else self.shape.rows
-        runs = [f"run{i}" for i in range(len(carry))]
-        for name in runs:
-            body.line(f"var {name}: array<{self.dtype}, {run}>;")
         own = self.variables("own", self.start)
         with body.loop(f"for (var i = 0u; i < {run}u; i++)"):
-            self.at()
-            values = [
-                f"select({start}, {value}, at < {self.columns}u)"
-                for start, value in zip(self.start, self.values(), strict=True)
-            ]
-            self.set(own, self.combined(own, [self.named("x", value) for value in values]))
-            self.set([f"{name}[i]" for name in runs], own)
+            self.set(own, self.combined(own, self.at()))
         shared = [f"part{i}" for i in range(len(carry))]
         for name in shared:
             self.declared.append(f"var<workgroup> {name}: array<{self.dtype}, {self.shape.size}>;")
         self.set([f"{name}[lid]" for name in shared], own)
         self.barrier()
-        step = 1
-        while step < lanes:
+        with body.block(f"for (var step = 1u; step < {lanes}u; step *= 2u)"):
             other = self.variables("other", self.start)
-            with body.block(f"if (lane >= {step}u)"):
-                self.set(other, [f"{name}[lid - {step * stride}u]" for name in shared])
+            with body.block("if (lane >= step)"):
+                self.set(other, [f"{name}[lid - step{f' * {stride}u' * (stride > 1)}]" for name in shared])
             self.barrier()
             self.set(own, self.combined(other, own))
             self.set([f"{name}[lid]" for name in shared], own)
             self.barrier()
-            step *= 2
         before = self.variables("before", self.start)
         with body.block("if (lane > 0u)"):
             self.set(before, [f"{name}[lid - {stride}u]" for name in shared])
@@ -193,17 +182,19 @@ class _Scan(_Lines):
         self.set(carry, self.combined(carry, [f"{name}[{last}]" for name in shared]))
         self.barrier()
         with body.loop(f"for (var i = 0u; i < {run}u; i++)"):
-            self.at()
+            # read again, which costs less than registers for the run
+            self.set(before, self.combined(before, self.at()))
             with body.block(f"if (live && at < {self.columns}u)"):
-                found = self.combined(before, [f"{name}[i]" for name in runs])
-                self.put(self.named("acc", found[-1]))
+                self.put(before[-1])
 
-    def at(self) -> None:
-        """In a loop over a run: the place `at` of an element in the order of the scan, and its column."""
+    def at(self) -> list[str]:
+        """In a loop over a run: the place `at` of an element in the order of the scan, its column, and its values."""
         last = self.columns - 1
         self.body.line(f"let at = first + lane * {self.shape.unroll}u + i;")
         self.body.line(f"let c = {f'{last}u - ' if self.line.reverse else ''}min(at, {last}u);")
         self.column("c")
+        inside = zip(self.start, self.values(), strict=True)
+        return [self.named("x", f"select({start}, {value}, at < {self.columns}u)") for start, value in inside]
 
     def values(self) -> list[str]:
         return [self.body.value(e) for e in self.line.operands]

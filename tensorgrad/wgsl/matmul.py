@@ -157,8 +157,10 @@ class _Writer(Shader):
         # without inner steps nothing is read
         width = self.layout[key].width if key is not None and key in self.layout else 1
         vectors = width > 1
-        if tile.k == 0 and access and access.in_fours(axis) and (tile.tm if left else tile.tn) % 4:
-            vectors = False
+        if tile.k == 0 and access:
+            # where the results' readers want vectors of this buffer, the loop may still want single elements
+            across = access.in_fours(axis)
+            vectors &= (tile.tm if left else tile.tn) % 4 == 0 if across else steps_of(inner, tile.steps) == 4
         return Side(
             letter,
             e,

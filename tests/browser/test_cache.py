@@ -134,7 +134,7 @@ async def test_a_damaged_entry_is_replaced(monkeypatch: pytest.MonkeyPatch) -> N
     (key,) = await storage.uses()
     text = await storage.get(key, 0.0)
     assert text is not None
-    await storage.put(key, text.replace("f32", "i32", 1), 0.0)
+    await storage.put(key, text.replace("f32", "i32", 1), 0.0, len(text))
     train = await start("webgpu")
     assert not train.built.compiled.cached
     assert await losses(train, 0, 3) == expected

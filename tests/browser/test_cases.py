@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from averaging_cases import accumulation, averages
+from draw_cases import agree
 from reference.agree import case_agrees, given, operation_agrees, optimizer_agrees
 from reference.cases import CASES, Case
 from reference.stored import f, pytorch
@@ -43,6 +44,10 @@ async def test_optimizers_step_as_pytorch(at: int) -> None:
 @pytest.mark.parametrize("case", [accumulation, averages], ids=lambda case: case.__name__)
 async def test_averaging(case: Any) -> None:
     await case("webgpu")
+
+
+async def test_draws() -> None:
+    await agree("webgpu")
 
 
 async def test_a_loss_that_is_not_finite_changes_nothing() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tensorgrad as tg
 from reference.cases import Case
@@ -51,7 +53,9 @@ async def operation_agrees(case: dict[str, Any], device: str) -> None:
 
 async def case_agrees(case: Case, device: str) -> None:
     """An agreed case on a device."""
-    results = await tg.jit(lambda **leaves: case.fn(**leaves), device=device)(**case.inputs)
+    explained = case.name == "index_out_of_range"
+    with pytest.warns(RuntimeWarning, match="the result holds NaN: input") if explained else nullcontext():
+        results = await tg.jit(lambda **leaves: case.fn(**leaves), device=device)(**case.inputs)
     for result, expected in zip(results, case.expected, strict=True):
         assert (result.shape, result.dtype) == (expected.shape, expected.dtype), case.name
         np.testing.assert_allclose(result, expected, 3e-6, 1e-7, err_msg=case.name)

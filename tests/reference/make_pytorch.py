@@ -18,7 +18,8 @@ import torch
 import torch.nn.functional as F
 from losses import LOSSES
 from module_cases import CALLED, Called
-from operations import ROWS, Row, normal
+from operations import Row, normal
+from rows import ROWS
 from torch import nn
 
 OUT = Path(__file__).with_name("pytorch.json")

@@ -276,8 +276,4 @@ ATTENTION = [
     Row("attention nan and inf", f"{SDPA}(q, k, v)", {**QKV, "q": SPOILT}, grad=False),
 ]
 
-# both take `Row` from here
-from operations_index import ROWS as ARRANGED  # noqa: E402
-from operations_math import ROWS as MATH  # noqa: E402
-
-ROWS = [*ATTENTION, *UNARY, *BINARY, *REDUCTIONS, *COMPOSITES, *MATMULS, *VIEWS, *INDEXING, *IMAGES, *ARRANGED, *MATH]
+ROWS = [*ATTENTION, *UNARY, *BINARY, *REDUCTIONS, *COMPOSITES, *MATMULS, *VIEWS, *INDEXING, *IMAGES]

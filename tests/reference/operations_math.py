@@ -175,6 +175,7 @@ REDUCTIONS = [
     Row("logsumexp none", "logsumexp(x, dim=0)", {"x": ZEROS[:0]}, grad=False),
     *(Row(f"{n}[0]", f"{n}(x, dim=(0, 2), keepdim=True)[0]", {"x": CUBE}) for n in ("var_mean", "std_mean", "aminmax")),
     *(Row(f"{n}[1]", f"{n}(x, dim=(0, 2), correction=2)[1]", {"x": CUBE}) for n in ("var_mean", "std_mean")),
+    *(Row(f"{n} of two", f"{n}(a, b)", {"a": normal(3, 4), "b": normal(3, 4, seed=1)}) for n in ("max", "min")),
     Row("std constant", "std(x, dim=1)", {"x": f([[2, 2, 2], [1, 2, 4]])}),
     Row("var unbiased", "var(x, dim=1, unbiased=False)", {"x": normal(3, 4)}),
     Row("var of one", "var(x, dim=1)", {"x": normal(3, 1)}, grad=False),
@@ -188,6 +189,8 @@ REDUCTIONS = [
 CREATION = [
     Row(name, f"{expr} + 0 * x", {"x": f(0)}, torch and f"{torch} + 0 * x", grad=False)
     for name, expr, torch in (
+        ("ones_like", "ones_like(arange(3)) * 3", None),
+        ("zeros_like", "zeros_like(arange(3)) + 2", None),
         ("linspace", "linspace(-1, 2.5, 7)", None),
         ("linspace long", "linspace(0.1, 0.7, 100)", None),
         ("linspace one", "linspace(3, 5, 1)", None),
@@ -207,9 +210,6 @@ CREATION = [
         ("arange none", "arange(3, 3)", None),
         ("arange end", "arange(1.5, 5)", None),
     )
-] + [
-    Row(f"meshgrid {how}", f"stack(meshgrid(a, b, indexing='{how}'))", {"a": normal(3), "b": normal(2)})
-    for how in ("ij", "xy")
 ]
 
 ROWS = [*MATH, *LOGIC, *ACTIVATIONS, *NORMS, *REDUCTIONS, *CREATION]

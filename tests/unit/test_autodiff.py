@@ -17,10 +17,11 @@ from tensorgrad.errors import ShapeError, TraceError
 from tensorgrad.graph import Graph
 from tensorgrad.ops.arena import place
 from tensorgrad.ops.indexing import summed_at
-from tensorgrad.ops.windows import Slide
+from tensorgrad.ops.sorting import unsort_p
+from tensorgrad.ops.windows import Slide, overlap_add
 from tensorgrad.primitive import REGISTRY
 from tensorgrad.tensor import Tensor
-from tensorgrad.trace import tensor_input, trace
+from tensorgrad.trace import bind, tensor_input, trace
 
 STEP = 1e-5
 # central differences with this step are off by its square times the third derivative
@@ -48,8 +49,16 @@ DISTINCT = np.random.default_rng(3).permutation(12).reshape(3, 4) * 0.7 - 3.1
 INDEX = np.array([[2, 0], [2, 1]], np.int32)
 CONDITION = np.arange(12).reshape(3, 4) % 3 == 0
 
+CURVED = "tan sinh cosh asinh exp2 sinc elu selu celu softplus logsigmoid mish softsign tanhshrink"
+
+
+def unsorted(a: Tensor, order: np.ndarray) -> Tensor:
+    return bind(unsort_p, a, ops.tensor(order))
+
+
 CASES = [
     *(Case(n, getattr(ops, n), (X,)) for n in ("neg", "abs", "exp", "expm1", "sin", "cos", "tanh", "sigmoid", "erf")),
+    *(Case(n, getattr(ops, n), (X,)) for n in ("erfc", "atan")),
     *(Case(n, getattr(ops, n), (P,)) for n in ("sqrt", "rsqrt", "log", "log1p")),
     *(Case(n, getattr(ops, n), (X,)) for n in ("sign", "floor", "ceil", "round")),
     *(Case(n, getattr(ops, n), (X, Y)) for n in ("add", "sub", "mul", "maximum", "minimum")),
@@ -69,7 +78,7 @@ CASES = [
     Case("slice", lambda a: a[-1, None, 3:0:-1], (X,)),
     Case("pad", lambda a: ops.pad(a, ((1, 0), (2, 3)), 0.5), (X,)),
     Case("window", lambda a: ops.window(a, (2, 2), 2, padding=1), (X,)),
-    Case("fold", lambda a: ops.fold(a, (6,), (Slide(4, 1),)), (X,)),
+    Case("fold", lambda a: overlap_add(a, (6,), (Slide(4, 1),)), (X,)),
     Case("window", lambda a, w: ops.conv2d(a, w, padding=1), (normal(2, 2, 3, 4), normal(3, 2, 2, 3))),
     Case("concat", lambda a, b: ops.concat([a, b, a * 2], 1), (X, normal(3, 2))),
     Case("place", lambda a: place(a * a, "held"), (X,)),
@@ -77,6 +86,7 @@ CASES = [
     Case("sum", lambda a: a.sum(), (X,)),
     *(Case(n, lambda a, n=n: getattr(ops, n)(a, 1), (DISTINCT,)) for n in ("max", "min")),
     *(Case(n, lambda a, n=n: getattr(ops, n)(a), (DISTINCT,)) for n in ("max", "min")),
+    *(Case("prod", lambda a, axis=axis: ops.prod(a, axis), (normal(2, 3, 4),)) for axis in ((0, 2), 1, None)),
     Case("gather", lambda a: ops.take(a, INDEX, 0), (X,)),
     Case("gather", lambda a: ops.take(a, INDEX, 1), (X,)),
     Case("scatter_add", lambda a: summed_at(a, ops.tensor(INDEX), 1, 3), (normal(2, 2, 2, 3),)),
@@ -105,6 +115,26 @@ CASES = [
     Case("sqrt", lambda a: ops.std(a, 1), (X,)),
     Case("where", lambda a: ops.cross_entropy(a, np.array([1, 0, 3])), (X,)),
     Case("mul", lambda a: a**-3 + a**5, (P,)),
+    Case("cumsum", lambda a: ops.cumsum(a * a, 1), (X,)),
+    Case("cumprod", lambda a: ops.cumprod(a, 1), (X,)),
+    Case("cummax", lambda a: ops.cummax(a, 1).values, (DISTINCT,)),
+    Case("cummin", lambda a: ops.cummin(a, 0).values, (DISTINCT,)),
+    Case("linear_scan", lambda a, b: ops.linear_scan(a, b), (X, Y)),
+    Case("sort", lambda a: ops.sort(a, 1).values * Y, (DISTINCT,)),
+    Case("unsort", lambda a: unsorted(a * a, np.array([[2, 0, 3, 1]] * 3, np.int32)), (X,)),
+    *(Case("custom_grad", getattr(ops, n), (X * 0.8,)) for n in CURVED.split()),
+    *(Case("custom_grad", getattr(ops, n), (P / (P + 0.5),)) for n in ("asin", "acos", "atanh", "logit")),
+    Case("custom_grad", ops.acosh, (P + 1,)),
+    *(Case("custom_grad", getattr(ops, n), (X, Y)) for n in ("atan2", "hypot", "logaddexp", "logaddexp2")),
+    Case("custom_grad", ops.xlogy, (X, P)),
+    Case("custom_grad", lambda a: ops.var(a, 0), (X,)),
+    *(Case("custom_grad", lambda a, p=p: ops.norm(a, p, 1), (X,)) for p in (2, 3, 1.5)),
+    Case("custom_grad", lambda a, w: ops.rms_norm(a, 4, w), (X, normal(4))),
+    Case("custom_grad", lambda a: ops.group_norm(a, 2), (X,)),
+    Case("custom_grad", ops.normalize, (X,)),
+    Case("pow", lambda a: ops.local_response_norm(a, 3, 0.5), (normal(2, 4, 2),)),
+    Case("log", lambda a: ops.logsumexp(a, (0, 1)), (X,)),
+    Case("sigmoid", ops.swiglu, (X,)),
 ]
 
 WITHOUT_DIFFERENCES = {
@@ -112,6 +142,7 @@ WITHOUT_DIFFERENCES = {
     "argmax": "gives integers",
     "argmin": "gives integers",
     "random_bits": "takes integers",
+    "searchsorted": "gives integers",
 }
 
 

@@ -110,6 +110,8 @@ async def test_a_compilation_that_fails_leaves_the_state_as_it_was() -> None:
     for loss, error in ((lambda m, x, t: m(x), tg.TraceError), (lambda m, x, t: m(t), tg.TensorgradError)):
         with pytest.raises(error):
             await tg.compile(model, loss, failing, SPECS, state=train.state)
+    with pytest.raises(tg.InputError, match="the loss function does not take these inputs"):
+        await tg.compile(model, lambda m, x: x, failing, SPECS, state=train.state)
     assert train.state.counts == {"optim": 1}
     assert_same(await train.state_dict(), before)
     assert await losses(train, 1, 3) == expected[1:]
@@ -135,7 +137,10 @@ async def test_a_compilation_that_fails_leaves_the_state_as_it_was() -> None:
         ({"seed": "1"}, "the seed must be a whole number, got '1'"),
         ({"seed": 1.5}, "the seed must be a whole number, got 1.5"),
         ({"nonfinite": "stop"}, "nonfinite is 'skip' or 'raise', got 'stop'"),
-        ({"snapshot_every": 0}, "snapshot_every is a number of steps or None, got 0"),
+        ({"snapshot_every": 0}, r"snapshot_every \(a number of steps, or None\) must be .* 1 or more, got 0"),
+        ({"snapshot_every": "x"}, r"snapshot_every .* must be a whole number, 1 or more, got 'x'"),
+        ({"loss_fn": lambda model, y: y}, r"the loss function does not take these inputs.*fn\(model, x=x\)"),
+        ({"loss_fn": "mse"}, "the loss function must be a function"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )

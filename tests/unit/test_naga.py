@@ -180,6 +180,16 @@ def test_rows_however_they_are_shared(lanes: int | str, monkeypatch: pytest.Monk
         np.testing.assert_allclose(got[name], array, rtol=2e-5, atol=2e-5, err_msg=name)
 
 
+@pytest.mark.parametrize(("length", "software"), [(3, False), (7, True)])
+def test_what_is_added_to_a_product_may_end_within_four_numbers(length: int, software: bool) -> None:
+    """The product's kernel reads it four at a time, behind a comparison with its length."""
+    rng = np.random.default_rng(length)
+    x, w, b = (rng.normal(size=shape).astype(np.float32) for shape in ((8, 4), (4, 12), (length,)))
+    fn = tg.jit(lambda x, w, b: x @ w + tg.pad(b, ((0, 12 - length),)), device=backend(software=software))
+    # sums of four products in another order
+    np.testing.assert_allclose(tg.sync(fn(x, w, b)), x @ w + np.pad(b, (0, 12 - length)), rtol=1e-5, atol=1e-5)
+
+
 RUN = ("exp", "sin", "pow", "floor_divide", "sum", "max", "argmax", "scatter_add")
 
 

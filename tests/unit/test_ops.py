@@ -123,6 +123,7 @@ def test_promotion(fn: Any, dtype: Any) -> None:
             "ignore_index must be left out",
         ),
         (lambda x, n: ops.cross_entropy(x, x[0]), ShapeError, "cross_entropy: the input .* must have one shape"),
+        (lambda x, n: ops.cross_entropy(x, x[:, 0]), DtypeError, r"class labels must be integers, i32\[.*, got f32\["),
         (lambda x, n: ops.cross_entropy(x, n > 0), DtypeError, "cross_entropy: targets are class numbers"),
         (lambda x, n: ops.cross_entropy(n, n), DtypeError, "cross_entropy"),
         (lambda x, n: ops.cross_entropy(x, n, weight=[1, 2]), ShapeError, "one number for each of the 4 classes"),

@@ -15,7 +15,7 @@ import pytest
 import tensorgrad as tg
 from reference.agree import optimizer_agrees
 from reference.stored import array, arrays, f, pytorch, run, step_row
-from tensorgrad import ops, optim
+from tensorgrad import nn, ops, optim
 from tensorgrad.device.numpy import NumpyRuntime
 from tensorgrad.errors import InputError
 from tensorgrad.graph import Graph
@@ -237,6 +237,9 @@ def test_an_optimizer_of_ones_own() -> None:
     np.testing.assert_array_equal(high.step({"p": f([-9, -7])})["p"], [1.25, 0.75])
 
 
+WRONG: Any = "0.01"
+
+
 @pytest.mark.parametrize(
     ("make", "text"),
     [
@@ -260,13 +263,38 @@ def test_an_optimizer_of_ones_own() -> None:
         (lambda: optim.Muon(ns_coefficients=(1, 2)), "ns_coefficients must be three"),  # pyright: ignore
         (lambda: optim.Muon(adjust_lr_fn="none"), "adjust_lr_fn must be None, 'original' or"),  # pyright: ignore
         (lambda: optim.Muon(adamw_betas=(0.9, 1.0)), "betas"),
-        (lambda: optim.Adam(weight_decay="much"), "weight_decay must be 0 or more, got much"),  # pyright: ignore
         (lambda: setattr(optim.Adam(), "eps", -1), "eps must be 0 or more"),
+        (lambda: setattr(optim.Adam(), "clip_norm", -1), "clip_norm must be positive, got -1"),
+        (lambda: optim.Adam(WRONG), r"Adam: lr must be a number, got '0\.01'"),
+        (lambda: optim.Adam(optim.StepLR), "lr must be a number, got <class"),  # pyright: ignore
+        (lambda: optim.SGD(0.1, dampening=WRONG), "dampening must be a number, got '0"),
+        (lambda: optim.Adam(weight_decay=WRONG), "weight_decay must be a number, got '0"),
+        (lambda: optim.Adam(betas=0.9), r"betas must be two numbers, got 0\.9"),  # pyright: ignore
+        (lambda: optim.Adam(betas=("a", "b")), "betas must be two numbers, got"),  # pyright: ignore
+        (lambda: optim.Adadelta(rho=WRONG), "rho must be a number, got"),
+        (lambda: optim.Muon(ns_steps=2.5), "ns_steps must be a whole number, 0 or more, got 2.5"),  # pyright: ignore
+        (lambda: optim.Adam(clip_norm=WRONG), "clip_norm must be a number, got"),
+        (lambda: optim.Adam(clip_value=WRONG), "clip_value must be a number, got"),
+        (lambda: optim.Adam(ema_decay=WRONG), "ema_decay must be a number, got"),
+        (lambda: optim.Adam(accumulate=2.0), "accumulate must be a whole number, 1 or more, got 2.0"),  # pyright: ignore
+        (lambda: optim.Adam(groups={"*.bias": {}}), r'groups must be pairs such as \[\("\*\.bias".*, got \{'),  # pyright: ignore
+        (lambda: optim.Adam(groups=[("*", {}, 1)]), "groups must be pairs such as"),  # pyright: ignore
+        (lambda: optim.Adam(groups=["*"]), "groups must be pairs such as"),  # pyright: ignore
+        (lambda: optim.Adam(params=["0.weight"]), r"params must be a pattern.*, got \['0\.weight'\]"),  # pyright: ignore
+        (lambda: optim.Adam(nn.Linear(2, 2).parameters(), lr=0.1), "Adam is given no parameters"),  # pyright: ignore
+        (lambda: optim.Adam(nn.Linear(2, 2)), r"given no parameters.*the learning rate, Adam\(lr="),
     ],
 )
 def test_hyper_parameters_that_make_no_sense(make: Any, text: str) -> None:
-    with pytest.raises(InputError, match=text):
+    with pytest.raises(InputError, match=text) as caught:
         make()
+    assert f"at {__file__}" in str(caught.value), "the user's line"
+
+
+def test_a_schedule_of_ones_own_that_gives_no_number() -> None:
+    optimizer = optim.SGD(lambda step: None)  # pyright: ignore
+    with pytest.raises(InputError, match=r"lr must give a number for every step, but .* gives None for 2"):
+        optimizer.scalars(3)
 
 
 def test_gradient_norms() -> None:

@@ -188,7 +188,6 @@ async def test_inputs_that_do_not_fit(given: dict[str, Any], message: str) -> No
         (lambda model, x: [x, None], tg.TraceError, "must return tensors .* got NoneType"),
         (lambda model, x: model(x.T), tg.ShapeError, ""),
         (lambda model, x: float(tg.sum(x)), tg.TraceError, r"float\(\) needs the numbers"),
-        (lambda model, y: y, TypeError, "unexpected keyword argument 'x'"),
     ],
 )
 async def test_functions_that_cannot_be_compiled(fn: Callable[..., Any], error: type[Exception], message: str) -> None:
@@ -211,6 +210,10 @@ async def test_names_that_are_taken_and_models_that_are_none() -> None:
         await tg.compile_forward(forward, forward, OPEN, device="numpy")  # type: ignore[arg-type]
     with pytest.raises(tg.InputError, match="must be a spec"):
         await train.attach(forward, {"x": ONES})
+    other: Callable[..., Any] = lambda model, y: y  # noqa: E731
+    for attached in (train.attach(other, OPEN), tg.compile_forward(nn.Linear(2, 2), other, OPEN, device="numpy")):
+        with pytest.raises(tg.InputError, match=r"the function does not take these inputs.*fn\(model, x=x\)"):
+            await attached
 
 
 async def test_what_runs_a_program_says_what_it_is() -> None:

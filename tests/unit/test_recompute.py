@@ -43,14 +43,23 @@ def plain(function: Wrap, *args: Any) -> Any:
     return function(*args)
 
 
-async def trained(blocks: Callable[[], list[nn.Module]], wrap: Wrap, shape: tuple[int, ...], device: str) -> Any:
-    """A training after 3 steps, their losses, and the bytes of its temporaries, arenas left out."""
+async def trained(
+    blocks: Callable[[], list[nn.Module]],
+    wrap: Wrap,
+    shape: tuple[int, ...],
+    device: str,
+    steps: int = 3,
+    **options: Any,
+) -> Any:
+    """A training after some steps, their losses, and the bytes of its temporaries, arenas left out."""
     nn.init.manual_seed(0)
     net = Net(blocks(), wrap)
     specs = {"x": tg.f32[shape]}
-    train = await tg.compile(net, lambda m, x: tg.mean(m(x) ** 2), optim.Adam(0.01), specs, device=device, seed=1)
+    train = await tg.compile(
+        net, lambda m, x: tg.mean(m(x) ** 2), optim.Adam(0.01), specs, device=device, seed=1, **options
+    )
     x = np.random.default_rng(0).normal(size=shape)
-    losses = [(await train.step(x=x)).loss for _ in range(3)]
+    losses = [(await train.step(x=x)).loss for _ in range(steps)]
     if device == "numpy":
         return train, losses, 0
     lowered = train.built.lowered
@@ -88,11 +97,29 @@ def test_the_memory_of_eight_blocks_falls() -> None:
 
     async def run() -> None:
         for blocks, shape, most in ((mlps, (64, 32), 0.25), (transformers, (1, 8, 16), 0.3)):
-            one, expected, before = await trained(blocks, plain, shape, "interpret")
-            other, losses, after = await trained(blocks, tg.checkpoint, shape, "interpret")
+            one, expected, before = await trained(blocks, plain, shape, "interpret", 1)
+            other, losses, after = await trained(blocks, tg.checkpoint, shape, "interpret", 1)
             assert losses == expected
             assert_same(await other.state_dict(), await one.state_dict())
             assert after < before * most, (after, before)
+
+    tg.sync(run())
+
+
+def test_mixed_precision_waits_too() -> None:
+    """What is rounded to f16 below a view that waits still waits."""
+
+    def blocks() -> list[nn.Module]:
+        return [nn.Sequential(nn.Linear(8, 8), nn.GELU()) for _ in range(2)]
+
+    async def run() -> None:
+        one, expected, _ = await trained(blocks, plain, (4, 8), "numpy", dtype=tg.f16)
+        other, losses, _ = await trained(blocks, tg.checkpoint, (4, 8), "numpy", dtype=tg.f16)
+        assert losses == expected
+        assert_same(await other.state_dict(), await one.state_dict())
+        waiting = [node for node in other.graph.nodes if node.op == "after"]
+        assert any(other.graph.node(node.inputs[0]).op == "cast" for node in waiting)
+        assert all(len(node.inputs) == 3 for node in waiting), "for the gradient and for the result"
 
     tg.sync(run())
 

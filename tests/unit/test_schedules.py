@@ -60,6 +60,15 @@ def test_schedules_are_plain_records_that_end_well() -> None:
 @pytest.mark.parametrize(
     ("make", "text"),
     [
+        (lambda: optim.CosineAnnealingLR("0.1", 10), "CosineAnnealingLR: lr must be a number, got '0.1'"),  # pyright: ignore
+        (lambda: optim.CosineAnnealingLR(optim.SGD(0.1), 10), r"lr must be a number, got SGD\("),  # pyright: ignore
+        (lambda: optim.ConstantLR(-0.1), "lr must be 0 or more, got -0.1"),
+        (lambda: optim.LinearLR(0.1, "1"), "start_factor must be a number, got '1'"),  # pyright: ignore
+        (lambda: optim.StepLR(0.1, "3"), "step_size must be a number, got '3'"),  # pyright: ignore
+        (lambda: optim.MultiStepLR(0.1, 3), "milestones must be a list of numbers of steps, got 3"),  # pyright: ignore
+        (lambda: optim.LambdaLR(0.1, 0.5), "lr_lambda must be a function of the step, got 0.5"),  # pyright: ignore
+        (lambda: optim.SequentialLR([0.1, 0.2], [3]), "schedulers must be a list of schedules"),  # pyright: ignore
+        (lambda: optim.OneCycleLR(0.1, 10, anneal_strategy="up"), "anneal_strategy must be 'cos' or"),  # pyright: ignore
         (lambda: optim.StepLR(0.1, 0), "step_size must be positive"),
         (lambda: optim.WarmupCosineLR(0.1, 10, 10), "warmup must be"),
         (lambda: optim.OneCycleLR(0.1, 10, pct_start=2), "pct_start"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -200,3 +201,24 @@ def _fails_after(compile_: Any, programs: int) -> Any:
         return await compile_(recording)
 
     return compile_few
+
+
+async def test_another_model_goes_on_the_same_device() -> None:
+    """Its tensors are its own, and those of the model that it replaces are freed with the last reference."""
+    one = await tg.compile(normalized(), lambda m, x: tg.mean(m(x) ** 2), optim.Adam(0.1), STEP, device=device())
+    backend: Any = one.state.backend
+    held = set(backend.device.memory)
+    other = await tg.compile(
+        nn.Linear(3, 3), lambda m, x: tg.mean(m(x) ** 2), optim.Adam(0.1), STEP, device=one.state.backend
+    )
+    assert other.state.backend is backend
+    assert other.state.store is not one.state.store
+    assert held < set(backend.device.memory)
+    assert not {p.buffer for p in places(one).values()} & {p.buffer for p in places(other).values()}
+    before = await one.state_dict()
+    await other.reset()
+    assert_same(await one.state_dict(), before)
+    del one, before
+    gc.collect()
+    assert not held & set(backend.device.memory)
+    await other.step(x=np.ones((4, 3), np.float32))

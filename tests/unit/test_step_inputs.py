@@ -22,7 +22,9 @@ BAD = [
     ({**batch(0), "x": ONES}, r"input 'x' has shape \[3, 2\], expected f32\[8, 5\]"),
     ({**batch(0), "x": np.ones((8, 5), complex)}, "input 'x' has dtype complex128"),
     ({**batch(0), "x": np.ones((8, 5), int)}, r"input 'x' has dtype int64.*\.astype\(np\.float32\)"),
-    ({**batch(0), "x": [["a"] * 5] * 8}, "input 'x' has dtype <U1"),
+    ({**batch(0), "x": [["a"] * 5] * 8}, "input 'x' has dtype <U1.*text has to become numbers first"),
+    ({**batch(0), "x": np.full((8, 5), "a", object)}, "input 'x' has dtype object.*text has to become numbers"),
+    ({**batch(0), "x": np.full((8, 5), {}, object)}, "input 'x' has dtype object.*it holds Python objects"),
     ({**batch(0), "x": [[1.0], [1.0, 2.0]]}, "input 'x' is not an array"),
     ({**batch(0), "t": np.zeros(8)}, r"input 't' has dtype float64.*\.astype\(np\.int32\)"),
     ({**batch(0), "t": np.full(8, 2**31)}, "input 't' holds 2147483648, which i32 cannot store"),
@@ -35,8 +37,9 @@ async def test_inputs_that_do_not_fit_change_nothing(inputs: dict[str, Any], mes
     train = await start("numpy")
     before = await train.state_dict()
     for call in (train.step, train.submit, train.profile, train.check):
-        with pytest.raises(tg.InputError, match=message):
+        with pytest.raises(tg.InputError, match=message) as caught:
             await call(**inputs)
+        assert f"\n  at {__file__}" in str(caught.value), "the user's line"
     assert_same(await train.state_dict(), before)
     assert (train.state.steps, train.state.unsure, (await train.losses()).size) == (0, False, 0)
     assert await losses(train, 0, 2) == await losses(await start("numpy"), 0, 2)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
+from tensorgrad import nn
 from tensorgrad.errors import DtypeError, InputError
 from tensorgrad.structure import Structure, is_nest, parts, rebuild
 
@@ -85,15 +86,65 @@ def test_the_only_part_of_a_tuple_may_stand_alone() -> None:
     assert mapping.flatten(({"a": 7},), {}) == {"0.a": 7}
 
 
+class Loss(nn.Module):
+    def forward(self, input: Any, target: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("specs", "fn", "message"),
+    [
+        ({"x": A}, lambda model, a: a, r"unexpected keyword|missing a required argument: 'a'"),
+        (
+            {"x": A},
+            lambda model, a: a,
+            r"called as fn\(model, x=x\).*by their names; it is .*\(model, a\) at .*\.py:\d+\.",
+        ),
+        ({"x": A, "y": B}, lambda x, y: x, r"multiple values for argument 'x'.*the model comes first"),
+        ({"x": A}, lambda model: model, "got an unexpected keyword argument 'x'"),
+        ((A, B), lambda model, a: a, r"too many positional.*fn\(model, input0, input1\).*in their order"),
+        ({"input": A}, Loss(), r"it is Loss\.forward\(input: 'Any', target: 'Any'\)"),
+        ({"x": A}, "mse", r"must be a function that is called as fn\(model, x=x\), got 'mse'"),
+        ({"x": A}, None, "must be a function"),
+    ],
+)
+def test_a_function_that_does_not_take_the_inputs(specs: Any, fn: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        Structure(specs).check_call("the loss function", fn)
+    assert caught.value.site is not None
+
+
+@pytest.mark.parametrize(
+    ("specs", "fn"),
+    [
+        ({"x": A, "y": B}, lambda model, y, x, z=1: x),
+        ({"x": A}, lambda *args, **kwargs: args),
+        ((A, B), lambda model, *both: both),
+        ({"x": {"a": A}}, lambda model, x: x),
+        ({}, lambda model: model),
+        ({"x": A}, max),
+    ],
+)
+def test_a_function_that_does(specs: Any, fn: Any) -> None:
+    Structure(specs).check_call("the loss function", fn)
+
+
 @pytest.mark.parametrize(
     ("specs", "message"),
     [
         (A, "a mapping or a tuple of specs, such as {'x': tg.f32[64, 784]}, got f32[2]"),
         (None, "a mapping or a tuple of specs"),
         ("x", "a mapping or a tuple of specs"),
-        ({"x": tg.f32}, "input 'x' must be a spec such as tg.f32[64, 784], got f32"),
-        ({"x": (A, {"y": (2, 3)})}, "input 'x.1.y.0' must be a spec such as tg.f32[64, 784], got 2"),
-        ({"x": np.ones(2)}, "input 'x' must be a spec"),
+        ({"x": tg.f32}, "input 'x' must be a spec such as tg.f32[64, 784], got f32; write tg.f32[()] for one"),
+        (
+            {"x": (A, {"y": (2, 3)})},
+            "input 'x.1.y' must be a spec such as tg.f32[64, 784], got (2, 3); write tg.f32[",
+        ),
+        ({"x": [None, 3]}, "got [None, 3]; write tg.f32[None, 3]"),
+        ({"x": ()} | {"y": 3}, "input 'y' must be a spec such as tg.f32[64, 784], got 3"),
+        ({"x": np.ones((16, 4))}, "got an array of shape [16, 4] and dtype float64; write tg.f32[16, 4]"),
+        ({"x": np.zeros(16, np.int64)}, "got an array of shape [16] and dtype int64; write tg.i32[16]"),
+        ({"x": np.ones(2, bool)}, "write tg.bool_[2]"),
+        (np.ones((2, 3)), "such as {'x': tg.f32[64, 784]}, got an array of shape [2, 3] and dtype float64"),
         ({"a.b": A, "a": {"b": B}}, "two inputs are named 'a.b'"),
         ({"a": {1: A, "1": B}}, "two inputs are named 'a.1'"),
         ({1: A}, "an input's name becomes a keyword, so it must be a string, got 1"),

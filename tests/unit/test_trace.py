@@ -9,6 +9,7 @@ import pytest
 
 import tensorgrad as tg
 from tensorgrad import ops
+from tensorgrad.device.numpy import evaluate
 from tensorgrad.dtypes import bool_, f32, i32, u32
 from tensorgrad.errors import TensorgradError, TraceError
 from tensorgrad.graph import Graph, Value
@@ -82,6 +83,13 @@ def test_an_operation_outside_a_trace_says_what_to_do(call: Any) -> None:
     with pytest.raises(TraceError, match=r"no trace is running.*tg\.compile.*tg\.jit") as caught:
         call()
     assert "test_trace.py" in str(caught.value)
+
+
+def test_an_operation_outside_a_trace_is_named() -> None:
+    with pytest.raises(TraceError, match=r"so relu has no graph to join.* await tg\.jit\(tg\.relu\)\(array\)"):
+        tg.relu(np.ones(2))
+    with pytest.raises(TraceError, match="so this operation has no graph to join"):
+        _ = trace_one() + 1.0
 
 
 def trace_one() -> Tensor:
@@ -261,3 +269,12 @@ def test_iteration_and_length() -> None:
 def test_every_error_derives_from_one() -> None:
     with pytest.raises(TensorgradError):
         ops.zeros((2,))
+
+
+def test_a_number_that_the_host_sends_has_one_slot_under_its_name() -> None:
+    graph = trace(lambda: [ops.step_scalar(name) for name in ("lr", "scale", "lr")])
+    assert graph.slots == {"lr": 2, "scale": 3}
+    row = np.zeros(graph.type(graph.leaves["step"]).shape, np.uint32)
+    row[2:4] = np.array([0.25, -3], np.float32).view(np.uint32)
+    found = evaluate(graph, {"step": row})
+    assert [float(found[v]) for v in graph.outputs] == [0.25, -3, 0.25]

@@ -122,9 +122,45 @@ async def test_a_learning_rate_may_change_and_nothing_is_compiled(monkeypatch: p
 @pytest.mark.parametrize("lr", [-1, float("nan"), "fast", None, [0.1]], ids=str)
 async def test_a_learning_rate_that_makes_no_sense(lr: Any) -> None:
     train = await line()
-    with pytest.raises(tg.InputError, match="SGD: lr must be 0 or more, got"):
+    with pytest.raises(tg.InputError, match=r"SGD: lr must be (0 or more|a number), got"):
         train.set_lr(lr)
     assert train.optimizer.lr == 0.1
+
+
+# Groups ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"groups": [("*.biass", {})]}, r"the group '\*\.biass' fits no parameter; the model has .*out\.bias"),
+        ({"groups": [(lambda name: False, {})]}, "the group of the function '<lambda>' fits no parameter"),
+        ({"groups": [("*", {}), ("*.bias", {})]}, r"'\*\.bias' comes too late: into\.bias.* belong to"),
+        ({"params": "generator.*"}, r"SGD: params='generator\.\*' fits no parameter; the model has into\.weight"),
+    ],
+    ids=["pattern", "function", "order", "params"],
+)
+async def test_a_pattern_that_fits_nothing_changes_nothing(options: dict[str, Any], message: str) -> None:
+    train = await start("numpy")
+    before = await train.state_dict()
+    with pytest.raises(tg.InputError, match=message):
+        await tg.compile(train.state.module, loss_fn, optim.SGD(0.1, **options), SPECS, state=train.state)
+    assert train.state.counts == {"optim": 0}
+    assert_same(await train.state_dict(), before)
+
+
+async def test_groups_may_name_parameters_that_another_optimizer_trains() -> None:
+    groups = [("out.*", {"lr": 0.0})]
+    train = await tg.compile(Net(0.0), loss_fn, optim.SGD(0.1, params="into.*", groups=groups), SPECS, device="numpy")
+    before = await weights(train)
+    await losses(train, 0, 1)
+    after = await weights(train)
+    assert {n for n, a in before.items() if not np.array_equal(a, after[n])} == {"mean", "into.weight", "into.bias"}
+
+
+async def test_a_loss_without_a_trained_parameter_says_why() -> None:
+    with pytest.raises(tg.TraceError, match=r"depends on no parameter.*it reads bias, each.*params='weight'"):
+        await line(lambda model, x: tg.mean(model.bias * 0 + x[0]), optimizer=optim.SGD(0.1, params="weight"))
 
 
 # Frozen parameters ----------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
-from tensorgrad import nn, optim
+import training
+from tensorgrad import backend, nn, optim
 from tensorgrad.predict import CACHED
 from training import LINE, ONES, line
 
@@ -39,6 +40,14 @@ class Point(NamedTuple):
 
 
 # What is compiled when ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("door", ["jit", "compile"])
+async def test_the_fallback_is_told_at_the_users_line(door: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "_default", None)
+    with pytest.warns(RuntimeWarning, match="running on the numpy device, without a GPU") as caught:
+        await (line(device=None) if door == "compile" else tg.jit(lambda x: x * 2)([1.0, 2.0]))
+    assert caught[0].filename == (__file__ if door == "jit" else training.__file__)
 
 
 async def test_a_program_is_kept_for_each_shape_and_dtype() -> None:

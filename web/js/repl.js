@@ -2,7 +2,7 @@
 
 import { shown } from './display.js';
 import { Editor } from './editor.js';
-import { giveFile, hint, showSize } from './files.js';
+import { choose, download, hint, showSize } from './files.js';
 import { History } from './history.js';
 import { Session } from './session.js';
 import { Transcript } from './transcript.js';
@@ -146,9 +146,15 @@ export class Repl {
     on('write', ({ stream, text }) => this._transcript.write(STREAMS[stream], text));
     on('display', ({ text }) => this._transcript.show(shown(text)));
     on('download', ({ name, bytes }) => {
-      giveFile(name, bytes);
+      download(name, bytes);
       this._say(`${name}, ${showSize(bytes.length)}, goes to your downloads.`);
     });
+    on('choose', ({ accept }) =>
+      choose(accept).then(
+        (bytes) => this.session.chosen(bytes),
+        (error) => this.session.chosen(null, error.message),
+      ),
+    );
     on('stuck', ({ canRestartOnly }) => this._stuck(canRestartOnly));
     on('state', (state) => this._changed(state));
   }

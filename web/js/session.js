@@ -6,7 +6,7 @@ const STUCK_AFTER = 2000;
 /**
  * Events: `state` (detail: 'loading' | 'ready' | 'running' | 'failed'), and the worker's messages
  * under their own names (`progress`, `device`, `ready`, `failed`, `started`, `write`, `plot`,
- * `display`, `download`), and `stuck`
+ * `display`, `download`, `choose`), and `stuck`
  * (detail: {canRestartOnly: boolean}) where an interrupt was not heard.
  */
 export class Session extends EventTarget {
@@ -63,6 +63,11 @@ export class Session extends EventTarget {
   /** Puts a file into Python's working folder. @returns {Promise<{error?: string}>} */
   put(name, bytes) {
     return this._ask({ type: 'file', id: this._nextId++, name, bytes });
+  }
+
+  /** The answer to `choose`: a file's bytes or null, or why there is none. */
+  chosen(bytes, error = null) {
+    this._worker.postMessage({ type: 'chosen', bytes, error });
   }
 
   /**

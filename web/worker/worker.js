@@ -5,6 +5,7 @@
 //                    {type: 'complete', id, line}
 //                    {type: 'interrupt', id}             the id of the run to stop
 //                    {type: 'file', id, name, bytes}     for the working folder
+//                    {type: 'chosen', bytes, error}      a file, or null; or why the page shows none
 //   worker to page   {type: 'progress', what, loaded, total}   {type: 'device', device}
 //                    {type: 'ready', versions}           {type: 'failed', message}
 //                    {type: 'write', stream, text}       {type: 'plot', text}
@@ -13,7 +14,8 @@
 //                    {type: 'stopping', id}              the interrupt was heard
 //                    {type: 'done', id, status, text, line, milliseconds}
 //                    {type: 'completions', id, items, start}
-//                    {type: 'filed', id, error}          {type: 'download', name, bytes}
+//                    {type: 'filed', id, error}
+//                    {type: 'download', name, bytes}     {type: 'choose', accept}
 
 import { findDevice } from './device.js';
 import { loadPython } from './load.js';
@@ -27,6 +29,7 @@ let console_ = null;
 let files = null;
 let flag = null;
 let running = null;
+let chosen = null; // takes the page's answer to 'choose'
 
 async function start(shared) {
   const device = findDevice();
@@ -43,7 +46,11 @@ async function start(shared) {
   const page = pyodide.pyimport('tensorgrad_page');
   console_ = page.start(
     (type, text) => send({ type, text }),
-    (name, data) => send({ type: 'download', name, bytes: data.toJs() }),
+    (name, bytes) => send({ type: 'download', name, bytes }),
+    (accept) => new Promise((resolve, reject) => {
+      chosen = ({ bytes, error }) => (error ? reject(new Error(error)) : resolve(bytes));
+      send({ type: 'choose', accept });
+    }),
     (await device).kind === 'numpy',
   );
   files = pyodide.FS;
@@ -98,6 +105,7 @@ self.onmessage = ({ data }) => {
     start(data.flag).catch((error) => send({ type: 'failed', message: String(error.message ?? error) }));
   } else if (data.type === 'run') run(data);
   else if (data.type === 'complete') complete(data);
+  else if (data.type === 'chosen') chosen?.(data);
   else if (data.type === 'file') file(data);
   else if (data.type === 'interrupt') interrupt(data.id);
 };

@@ -123,6 +123,30 @@ def test_a_carriage_return_goes_over_the_line(repl: Repl) -> None:
     assert repl.run("for i in (1, 50, 100):\n    print(f'\\r{i} %', end='')") == "100 %"
 
 
+def test_a_training_loop_redraws_its_line(repl: Repl) -> None:
+    repl.run(
+        "import numpy as np, tensorgrad as tg\nfrom tensorgrad import nn, optim\n"
+        "loss = lambda m, x: tg.mean(m(x) ** 2)\n"
+        "train = await tg.compile(nn.Linear(2, 1), loss, optim.SGD(0.1), {'x': tg.f32[4, 2]})"
+    )
+    shown = repl.run("record = await train.fit([{'x': np.ones((4, 2))}], steps=100)", TRAIN)
+    assert re.fullmatch(r"\[#{24}\] 100/100 steps, loss .*, .* s", shown)
+    assert repl.run("record").splitlines()[0].startswith("100 steps in ")
+
+
+def test_files_are_downloaded_and_chosen(repl: Repl) -> None:
+    repl.run("import tensorgrad as tg")
+    with repl.page.expect_download() as download:
+        assert repl.run("tg.browser.download('some.bin', bytes(range(256)))") == ""
+    assert download.value.suggested_filename == "some.bin"
+    assert download.value.path().read_bytes() == bytes(range(256))
+    with repl.page.expect_file_chooser() as chooser:
+        repl.start("data = await tg.browser.upload('.bin')")
+    chooser.value.set_files({"name": "mine.bin", "mimeType": "application/octet-stream", "buffer": b"\x00\xffabc"})
+    repl.wait_ready()
+    assert repl.run("data") == r"b'\x00\xffabc'"
+
+
 def test_control_c_stops_a_busy_loop_and_the_names_stay(repl: Repl) -> None:
     repl.run("kept = 'still here'")
     repl.start("while True: pass")

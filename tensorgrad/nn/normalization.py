@@ -1,0 +1,195 @@
+"""Normalizations without statistics over batches: PyTorch's arguments, defaults and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from tensorgrad import ops
+from tensorgrad.callsite import call_site
+from tensorgrad.dtypes import DType, f32
+from tensorgrad.errors import InputError, ShapeError
+from tensorgrad.nn import init
+from tensorgrad.nn.module import Module
+from tensorgrad.nn.parameter import Parameter
+from tensorgrad.ops.core import TensorLike
+from tensorgrad.shape import fail
+from tensorgrad.tensor import Tensor
+
+
+class Affine(Module):
+    """A normalization with a weight that starts as ones and a bias that starts as zeros, or without."""
+
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def _add_affine(self, shape: Sequence[int], weight: bool, bias: bool, dtype: DType) -> None:
+        self.weight = Parameter(np.ones(shape, dtype.numpy)) if weight else None
+        self.bias = Parameter(np.zeros(shape, dtype.numpy)) if bias else None
+
+    def reset_parameters(self) -> None:
+        """Weight to ones, bias to zeros."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+def _sizes(normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
+    return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(map(int, normalized_shape))
+
+
+class LayerNorm(Affine):
+    """Rows shifted and scaled to mean 0 and variance 1, then `* weight + bias`.
+
+    Args:
+        normalized_shape: the sizes of the last axes, over which a row extends.
+        eps: added to the variance.
+        elementwise_affine: whether there are weight (ones) and bias (zeros).
+        bias: False leaves out the bias alone.
+    """
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        dtype: DType = f32,
+    ) -> None:
+        self.normalized_shape, self.eps = _sizes(normalized_shape), eps
+        self.elementwise_affine = elementwise_affine
+        self._add_affine(self.normalized_shape, elementwise_affine, elementwise_affine and bias, dtype)
+
+    def forward(self, x: TensorLike) -> Tensor:
+        return ops.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{', '.join(map(str, self.normalized_shape))}, eps={self.eps:g}"
+
+
+class RMSNorm(Affine):
+    """Rows over their root mean square, then `* weight`.
+
+    Args:
+        normalized_shape: the sizes of the last axes, over which a row extends.
+        eps: added to the mean square; None is the smallest step from 1 of the input's dtype.
+        elementwise_affine: whether there is a weight (ones).
+
+    >>> from tensorgrad import nn
+    >>> nn.RMSNorm(8)
+    RMSNorm(8, eps=None): 8 parameters  weight f32[8]
+    """
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        dtype: DType = f32,
+    ) -> None:
+        self.normalized_shape, self.eps = _sizes(normalized_shape), eps
+        self.elementwise_affine = elementwise_affine
+        self._add_affine(self.normalized_shape, elementwise_affine, False, dtype)
+
+    def forward(self, x: TensorLike) -> Tensor:
+        return ops.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{', '.join(map(str, self.normalized_shape))}, eps={self.eps}"
+
+
+class GroupNorm(Affine):
+    """`group_norm` of `[N, C, ...]`: each example's channels by groups.
+
+    Args:
+        num_groups: groups, which divide the channels.
+        num_channels: C.
+        eps: added to the variance.
+        affine: whether there are weight (ones) and bias (zeros).
+        bias: False leaves out the bias alone.
+
+    >>> from tensorgrad import nn
+    >>> nn.GroupNorm(2, 6)
+    GroupNorm(2, 6, eps=1e-05): 12 parameters  weight f32[6], bias f32[6]
+    """
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        dtype: DType = f32,
+        *,
+        bias: bool = True,
+    ) -> None:
+        if num_groups < 1 or num_channels % num_groups:
+            raise ShapeError(f"GroupNorm: {num_groups} groups do not divide {num_channels} channels", call_site())
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        self._add_affine((num_channels,), affine, affine and bias, dtype)
+
+    def forward(self, x: TensorLike) -> Tensor:
+        return ops.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps:g}"
+
+
+class _InstanceNorm(Affine):
+    _ndim: ClassVar[int]
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        dtype: DType = f32,
+        *,
+        bias: bool = True,
+    ) -> None:
+        if track_running_stats:
+            name = type(self).__name__
+            raise InputError(f"{name}: running statistics are not offered, BatchNorm has them", call_site())
+        self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
+        self.track_running_stats = track_running_stats
+        self._add_affine((num_features,), affine, affine and bias, dtype)
+
+    def forward(self, x: TensorLike) -> Tensor:
+        x = ops.tensor(x)
+        if x.ndim not in (self._ndim - 1, self._ndim) or x.shape[1 - self._ndim] != self.num_features:
+            fail(
+                f"{type(self).__name__}: needs an input of {self._ndim} axes (or {self._ndim - 1}, one example) with "
+                f"{self.num_features} channels, got {x.type}"
+            )
+        batch = x if x.ndim == self._ndim else ops.expand_dims(x, 0)
+        out = ops.instance_norm(batch, weight=self.weight, bias=self.bias, eps=self.eps)
+        return ops.reshape(out, *x.shape)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_features}, eps={self.eps:g}"
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """`instance_norm` of `[N, C, L]` or `[C, L]`; arguments as `InstanceNorm2d`."""
+
+    _ndim = 3
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """`instance_norm` of images `[N, C, H, W]` or `[C, H, W]`: each channel of each example by itself.
+
+    Args:
+        num_features: C.
+        eps: added to the variance.
+        momentum: without effect, as there are no running statistics.
+        affine: whether there are weight (ones) and bias (zeros).
+        track_running_stats: False; running statistics are not offered.
+        bias: False leaves out the bias alone.
+    """
+
+    _ndim = 4

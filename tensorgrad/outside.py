@@ -1,0 +1,56 @@
+"""Indices and class numbers out of range: found where a result came back as NaN, and named.
+
+On the device there is nobody to raise an error, so an index outside a table, or a label outside the classes, gives NaN.
+The host still has the inputs. Which of them are used as positions, and how many those are, is noted by the trace
+(`trace.expect_index`); nothing is looked at while results are finite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tensorgrad.callsite import warn
+from tensorgrad.graph import Graph, Value
+
+_SAME_NUMBERS = frozenset({"broadcast_to", "cast", "flip", "permute", "reshape", "slice", "stop_gradient"})
+"""Operations whose result has no other numbers than their operand."""
+
+
+def outside(graph: Graph, inputs: Mapping[str, Any]) -> str | None:
+    """What is wrong with the first input that holds a position out of range, or None.
+
+    Args:
+        graph: as it was traced.
+        inputs: by name, as the user gave them; a leading axis of batches does not matter.
+    """
+    for expected in graph.ranges:
+        name = _origin(graph, expected.value)
+        array = np.asarray(inputs.get(name or "", ()))
+        if array.dtype.kind not in "iu":
+            continue
+        wrong = (array < expected.first) | (array >= expected.size)
+        if expected.ignored is not None:
+            wrong &= array != expected.ignored
+        if wrong.any():
+            number, places = array[wrong].flat[0], f"{expected.first} to {expected.size - 1}"
+            return f"input {name!r} holds {number}, but {expected.what}, {places} (at {expected.site})"
+    return None
+
+
+def warn_of_outside(graph: Graph, inputs: Mapping[str, Any], results: Iterable[np.ndarray]) -> None:
+    """Warns where results are NaN and an input holds a position out of range."""
+    if not graph.ranges or not any(array.dtype.kind == "f" and np.isnan(array).any() for array in results):
+        return
+    if why := outside(graph, inputs):
+        warn(f"the result holds NaN: {why}")
+
+
+def _origin(graph: Graph, value: Value) -> str | None:
+    """The leaf of which these are the numbers, or some of them."""
+    node = graph.node(value)
+    while node.op in _SAME_NUMBERS:
+        node = graph.node(node.inputs[0])
+    return node.attrs["name"] if node.op == "leaf" else None
