@@ -1,4 +1,4 @@
-"""Drives the page as a person would; used by `browser/test_page.py`."""
+"""Drives the page as a person would; used by `browser/page`."""
 
 from __future__ import annotations
 
@@ -70,6 +70,20 @@ class Repl:
         expect(self.entry().locator(".entry-time")).not_to_be_empty(timeout=timeout)
         return self.entry().locator(".entry-body").inner_text().rstrip("\n")
 
+    def program(self, source: str) -> None:
+        """Put a program into the editor and run it."""
+        self.page.fill("#program", source)
+        self.page.click("#run-program")
+
+    def example(self, file: str = "first.py") -> None:
+        """Take an example and run it."""
+        shown = self.page.locator("#program").input_value()
+        self.page.select_option("#examples", file)
+        # The first example is there from the start.
+        if not (file == "first.py" and "Two spirals" in shown):
+            expect(self.page.locator("#program")).not_to_have_value(shown)
+        self.page.click("#run-program")
+
     def start(self, source: str) -> None:
         """Start something that goes on."""
         count = self.page.locator(".entry").count()
@@ -101,7 +115,7 @@ def paste(repl: Repl, text: str) -> None:
 def places(page: Page) -> list[list[float]]:
     """Where the things stand that nothing may push about, from the top of the page."""
     return page.evaluate(
-        """() => ['prompt', 'plot', 'example', 'legend'].map(id => {
+        """() => ['program', 'run-program', 'prompt', 'plot', 'legend'].map(id => {
             const {x, y, width, height} = document.getElementById(id).getBoundingClientRect();
             return [x + scrollX, y + scrollY, width, height];
         })"""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import builtins
 import doctest
+import inspect
 import json
+import math
+import re
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,9 +28,9 @@ def importable() -> Iterator[None]:
 
 
 def modules() -> list[ModuleType]:
-    from tensorgrad_page import completing, frames, plotting
+    from tensorgrad_page import blocks, completing, frames, plotting
 
-    return [completing, frames, plotting]
+    return [blocks, completing, frames, plotting]
 
 
 def test_its_examples_hold() -> None:
@@ -75,6 +80,11 @@ def test_plot_says_what_it_takes() -> None:
 
     with pytest.raises(TypeError, match=r"plot\(\) takes a number, such as result\.loss, not str"):
         Plot(lambda text: None)("much")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"name as a string, not 2; a step goes in by name: step=2"):
+        Plot(lambda text: None)(1, 2)  # type: ignore[arg-type]
+    for step in (math.nan, math.inf, "x"):  # NaN and infinity are no JSON
+        with pytest.raises(TypeError, match=r"plot\(\) takes a finite number as step"):
+            Plot(lambda text: None)(1, step=step)  # type: ignore[arg-type]
 
 
 USER = """
@@ -134,6 +144,19 @@ def test_the_librarys_own_errors_need_no_more_frames() -> None:
     assert text.endswith("ShapeError: 2 is not 3\n")
 
 
+def test_an_error_has_its_line_in_the_input() -> None:
+    from tensorgrad_page.frames import line_in
+
+    library = as_module("def call(f):\n    return f()\n", "tensorgrad.ops")["call"]
+    error = caught(as_module(USER, "__main__", library=library)["outer"])
+    assert line_in(error, "<__main__>") == 6
+    assert line_in(error, "<tensorgrad.ops>") == 2
+    assert line_in(error, "<input 1>") is None
+    with pytest.raises(SyntaxError) as wrong:
+        compile("x = 1\ny = (", "<input 1>", "exec")
+    assert line_in(wrong.value, "<input 1>") == 2
+
+
 @pytest.mark.parametrize(
     ("line", "expected", "start"),
     [
@@ -159,3 +182,174 @@ def test_completion_of_names_and_imports(line: str, expected: list[str], start: 
     found, at = complete(line, names)
     assert set(expected) <= set(found)
     assert at == start
+
+
+@pytest.mark.parametrize("line", ["", "tg.grad(", 'd["', 'd["ke', "f(x, 'a", "x = 1  # no wo", "x + "])
+def test_where_no_word_of_python_has_begun_nothing_is_offered(line: str) -> None:
+    from tensorgrad_page.completing import complete
+
+    assert complete(line, lambda text: (["and", "abs("], len(text))) == ([], len(line))
+
+
+@pytest.mark.parametrize("line", ['d["key"].ke', "'#' + va", "f('a', va"])
+def test_a_closed_string_is_no_obstacle(line: str) -> None:
+    from tensorgrad_page.completing import complete
+
+    assert complete(line, lambda text: (["value"], len(text) - 2))[0] == ["value"]
+
+
+def test_functions_are_offered_before_classes_and_errors() -> None:
+    import rlcompleter
+
+    import tensorgrad as tg
+    from tensorgrad_page.completing import complete
+
+    completer = rlcompleter.Completer({"tg": tg})
+    members = complete("tg.", lambda text: (completer.attr_matches(text), 0))[0]
+    imported = complete("from tensorgrad import ", lambda text: ([], 0))[0]
+    for found in (members, imported):
+        ranks = [kind(name.rpartition(".")[2]) for name in found]
+        assert ranks == sorted(ranks)
+        assert set(ranks) == {0, 1, 2}
+
+
+def kind(name: str) -> int:
+    return 2 if name.endswith("Error") else 1 if name[0].isupper() else 0
+
+
+BLOCKS = [
+    "for i in x:\n    f(i)",
+    "class A:\n    b = 1",
+    "@f\ndef g():\n    pass",
+    "match x:\n    case 1:\n        f(x)",
+]
+
+
+@pytest.mark.parametrize("source", BLOCKS)
+def test_every_kind_of_block_goes_on_until_an_empty_line(source: str) -> None:
+    from tensorgrad_page.blocks import could_go_on
+
+    assert could_go_on(source)
+    assert not could_go_on(source + "\n")
+    assert not could_go_on(source + "\nx = 1")
+
+
+def test_leaving_keeps_the_standard_input_open() -> None:
+    from tensorgrad_page.replaced import Leaver
+
+    with pytest.raises(SystemExit) as left:
+        Leaver("exit")(3)
+    assert left.value.code == 3
+    assert not sys.stdin.closed
+
+
+def test_the_page_replaces_what_would_hang_or_close_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tensorgrad_page import replaced
+
+    for module, name in ((builtins, "input"), (builtins, "exit"), (builtins, "quit"), (time, "sleep")):
+        monkeypatch.setattr(module, name, getattr(module, name))
+    replaced.replace(lambda: None)
+    assert isinstance(builtins.exit, replaced.Leaver)
+    assert isinstance(builtins.quit, replaced.Leaver)
+    with pytest.raises(RuntimeError, match="nobody to ask"):
+        input("name? ")
+
+
+def test_a_long_sleep_is_stopped_between_two_pieces() -> None:
+    from tensorgrad_page.replaced import PIECE, in_pieces
+
+    slept: list[float] = []
+
+    def stop_at_the_third() -> None:
+        if len(slept) == 3:
+            raise KeyboardInterrupt
+
+    sleep = in_pieces(slept.append, stop_at_the_third)
+    with pytest.raises(KeyboardInterrupt):
+        sleep(1000)
+    assert slept == [PIECE] * 3
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0, 1])
+def test_a_sleep_lasts_as_long_as_it_should(seconds: float) -> None:
+    from tensorgrad_page.replaced import in_pieces
+
+    started = time.monotonic()
+    in_pieces(time.sleep, lambda: None)(seconds)
+    assert seconds <= time.monotonic() - started < seconds + 0.5
+
+
+@pytest.mark.parametrize("wrong", [-1, math.nan, "1", None])
+def test_a_sleep_that_cannot_be_says_what_python_says(wrong: Any) -> None:
+    from tensorgrad_page.replaced import in_pieces
+
+    with pytest.raises((TypeError, ValueError)) as expected:
+        time.sleep(wrong)
+    with pytest.raises(expected.type, match=re.escape(str(expected.value))):
+        in_pieces(time.sleep, lambda: None)(wrong)
+
+
+def forget(source: str, file: str = "<input 3>") -> Coroutine[Any, Any, Any]:
+    """What `source` makes in the input of that name."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    before = sys.get_coroutine_origin_tracking_depth()
+    sys.set_coroutine_origin_tracking_depth(1)
+    try:
+        exec(compile(source, file, "exec"), namespace)
+    finally:
+        sys.set_coroutine_origin_tracking_depth(before)
+    return namespace.pop("made")
+
+
+STEP = "async def step():\n    pass\nmade = step()"
+
+
+def test_a_forgotten_await_is_told_once_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    from tensorgrad_page.forgotten import Forgotten
+
+    forgotten = Forgotten(lambda file: file.startswith("<input "), lambda coroutine: pytest.fail("Python's own"))
+    for _ in range(300):
+        made = forget(STEP)
+        forgotten.tell(made)
+        made.close()
+    assert capsys.readouterr().err == "<input 3>, line 3: step() has not run: write await before the call.\n"
+
+
+def test_a_hint_at_the_prompt_is_all_that_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    from tensorgrad_page.forgotten import Forgotten
+
+    forgotten = Forgotten(lambda file: True, lambda coroutine: pytest.fail("Python's own"))
+    made = forget(STEP)
+    assert "write await" in forgotten.hint(made)
+    assert forgotten.hint(42) == ""
+    forgotten.tell(made)
+    made.close()
+    assert capsys.readouterr().err == ""
+
+
+def test_python_tells_of_coroutines_that_are_not_the_users() -> None:
+    from tensorgrad_page.forgotten import Forgotten
+
+    told: list[Any] = []
+    forgotten = Forgotten(lambda file: file.startswith("<input "), told.append)
+    made = forget(STEP, "library.py")
+    forgotten.tell(made)
+    made.close()
+    assert told == [made]
+
+
+def test_the_interpreter_asks_the_watcher(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import warnings
+
+    from tensorgrad_page.forgotten import Forgotten
+
+    monkeypatch.setattr(warnings, "_warn_unawaited_coroutine", warnings._warn_unawaited_coroutine)  # type: ignore[attr-defined]
+    before = sys.get_coroutine_origin_tracking_depth()
+    try:
+        Forgotten.watch(lambda file: file == "<input 3>")
+        made = forget(STEP)
+        assert inspect.iscoroutine(made)
+        del made
+    finally:
+        sys.set_coroutine_origin_tracking_depth(before)
+    assert "<input 3>, line 3: step()" in capsys.readouterr().err

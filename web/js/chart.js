@@ -93,7 +93,7 @@ export class Chart {
       ...this._size(),
       legend: { show: false },
       cursor: { show: false },
-      padding: [8, 12, 0, 0],
+      padding: [8, 24, 0, 0], // half of a long number under the last tick
       scales: {
         x: names.length ? { time: false } : { time: false, range: [0, 100] },
         y: scaleOf(names.length > 0, this._parts.log.checked),
@@ -117,7 +117,8 @@ export class Chart {
       stroke: colour(`--curve-${(i % COLOURS) + 1}`),
       width: 2,
       dash: DASHES[i % DASHES.length],
-      points: { show: false },
+      // A line needs two points: one that has no neighbour is drawn as a dot.
+      points: { show: false, size: 6, fill: colour(`--curve-${(i % COLOURS) + 1}`), filter: alone },
     }));
   }
 
@@ -138,6 +139,14 @@ export class Chart {
     const words = entries.map(([name, { steps, values }]) => `${name} is ${shorter(values.at(-1))} at step ${steps.at(-1)}`);
     plot.setAttribute('aria-label', words.length ? `Curves: ${words.join('; ')}` : 'Curves: none yet');
   }
+}
+
+/** Where a curve has a value and none on either side; steps that only other curves have are undefined. */
+function alone(chart, index) {
+  const values = chart.data[index];
+  const own = [...values.keys()].filter((i) => values[i] !== undefined);
+  const single = own.filter((at, i) => values[at] !== null && (values[own[i - 1]] ?? null) === null && (values[own[i + 1]] ?? null) === null);
+  return single.length ? single : null;
 }
 
 /** Without points uPlot draws no axes; an empty frame from 0 to 1 shows what will be there. */

@@ -25,7 +25,7 @@ export class CompletionList {
     this._list.replaceChildren(
       ...items.map((item, index) => {
         const option = document.createElement('li');
-        option.id = `completion-${index}`;
+        option.id = `${this._list.id}-${index}`;
         option.dataset.index = String(index);
         option.setAttribute('role', 'option');
         option.setAttribute('aria-selected', 'false');

@@ -19,6 +19,7 @@ export class Editor {
     this._completions = new CompletionList(list, area, (item) => this._accept(item));
     this._start = 0;
     this._leaving = false;
+    this._recalled = null;
     area.addEventListener('keydown', (event) => this._key(event));
     area.addEventListener('input', () => this._changed());
     area.addEventListener('paste', (event) => this._paste(event));
@@ -94,14 +95,14 @@ export class Editor {
     }
     const { selectionStart, selectionEnd, value } = this._area;
     const edge = step < 0 ? value.lastIndexOf('\n', selectionStart - 1) : value.indexOf('\n', selectionEnd);
-    if (selectionStart !== selectionEnd || (edge !== -1 && value)) return;
+    // A recalled block is passed over at once, both ways, until the cursor is moved in it.
+    const recalled = this._recalled?.entry === value && this._recalled.at === selectionStart;
+    if (selectionStart !== selectionEnd || (edge !== -1 && value && !recalled)) return;
     const entry = this._host.history.move(step, value);
     if (entry === null) return;
     event.preventDefault();
     this.value = entry;
-    // Up goes on to older entries, so the cursor must be on the first line of what came.
-    const at = step < 0 ? (entry.indexOf('\n') + 1 || entry.length + 1) - 1 : entry.length;
-    this._area.setSelectionRange(at, at);
+    this._recalled = { entry, at: entry.length };
   }
 
   _backspace(event) {
@@ -116,7 +117,7 @@ export class Editor {
 
   _paste(event) {
     const text = event.clipboardData?.getData('text/plain') ?? '';
-    const cleaned = cleanPaste(text);
+    const cleaned = cleanPaste(text, this._lineBefore());
     if (cleaned === text) return;
     event.preventDefault();
     this._insert(cleaned);

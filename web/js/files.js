@@ -1,4 +1,50 @@
-// Files for and from Python, which runs in a worker and has no document.
+// Files between the reader and Python's working folder.
+
+const HINTS = {
+  csv: (name) => `np.loadtxt(${name}, delimiter=",")`,
+  npy: (name) => `np.load(${name})`,
+  npz: (name) => `np.load(${name})`,
+  safetensors: (name) => `tg.load(${name})`,
+  txt: (name) => `open(${name}).read()`,
+  json: (name) => `json.load(open(${name}))`,
+};
+for (const kind of ['png', 'jpg', 'jpeg', 'webp', 'gif']) HINTS[kind] = (name) => `await read_image(${name})`;
+
+/** How a file is read in Python, by its name. */
+export function hint(name) {
+  const kind = name.split('.').pop().toLowerCase();
+  return (HINTS[kind] ?? ((quoted) => `open(${quoted}, "rb")`))(JSON.stringify(name));
+}
+
+/** "12 bytes", "3.4 kB", "1.2 MB" */
+export function showSize(bytes) {
+  if (bytes < 1000) return `${bytes} bytes`;
+  return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+/** Takes files that are dropped anywhere on the page, or chosen with the button. */
+export function takeFiles(button, input, onFiles) {
+  button.addEventListener('click', () => input.click());
+  input.addEventListener('change', () => {
+    onFiles([...input.files]);
+    input.value = '';
+  });
+  const drops = (event) => [...(event.dataTransfer?.types ?? [])].includes('Files');
+  addEventListener('dragover', (event) => {
+    if (!drops(event)) return;
+    event.preventDefault();
+    document.body.classList.add('dropping');
+  });
+  addEventListener('dragleave', (event) => {
+    if (!event.relatedTarget) document.body.classList.remove('dropping');
+  });
+  addEventListener('drop', (event) => {
+    if (!drops(event)) return;
+    event.preventDefault();
+    document.body.classList.remove('dropping');
+    onFiles([...event.dataTransfer.files]);
+  });
+}
 
 /** Gives the user a file. */
 export function download(name, bytes) {

@@ -1,11 +1,12 @@
 // What was typed before, kept in this browser across reloads.
 
+import { load, save } from './storage.js';
+
 const KEY = 'tensorgrad.history';
 const MOST = 300;
 
 export class History {
-  constructor(storage = safeStorage()) {
-    this._storage = storage;
+  constructor() {
     this._entries = this._load();
     this._at = this._entries.length;
     this._draft = '';
@@ -15,7 +16,7 @@ export class History {
     if (source.trim() && this._entries.at(-1) !== source) {
       this._entries.push(source);
       this._entries = this._entries.slice(-MOST);
-      this._save();
+      save(KEY, JSON.stringify(this._entries));
     }
     this._at = this._entries.length;
     this._draft = '';
@@ -32,26 +33,10 @@ export class History {
 
   _load() {
     try {
-      const stored = JSON.parse(this._storage?.getItem(KEY) ?? '[]');
+      const stored = JSON.parse(load(KEY) ?? '[]');
       return Array.isArray(stored) ? stored.filter((entry) => typeof entry === 'string') : [];
     } catch {
       return [];
     }
-  }
-
-  _save() {
-    try {
-      this._storage?.setItem(KEY, JSON.stringify(this._entries));
-    } catch {
-      // Full or forbidden: the history then lasts as long as the page.
-    }
-  }
-}
-
-function safeStorage() {
-  try {
-    return window.localStorage;
-  } catch {
-    return null;
   }
 }

@@ -1,6 +1,8 @@
 // The page: finds its parts and connects them.
 
 import { Chart } from './chart.js';
+import { takeFiles } from './files.js';
+import { Program } from './program.js';
 import { Repl } from './repl.js';
 import { Status } from './status.js';
 
@@ -13,6 +15,7 @@ const status = new Status({
   device: part('device'),
   detail: part('device-detail'),
   live: part('live'),
+  claim: part('claim'),
 });
 
 const chart = new Chart({
@@ -34,19 +37,29 @@ const repl = new Repl(
   (text) => chart.receive(text),
 );
 
-part('example').addEventListener('click', async () => {
-  try {
-    const response = await fetch(new URL('../examples/first.py', import.meta.url));
-    if (!response.ok) throw new Error(`${response.status} ${response.statusText}`);
-    await repl.insertAndRun(await response.text());
-  } catch (error) {
-    status.say(`The example could not be loaded: ${error.message}`);
-  }
-});
+const program = new Program(
+  {
+    area: part('program'),
+    completions: part('program-completions'),
+    lines: part('program-lines'),
+    note: part('program-note'),
+    examples: part('examples'),
+    share: part('share'),
+    run: part('run-program'),
+  },
+  {
+    run: (source) => repl.submitProgram(source, `Program, ${source.trimEnd().split('\n').length} lines`),
+    complete: (line) => repl.complete(line),
+    say: (text) => status.say(text),
+  },
+);
+
 part('run').addEventListener('click', () => repl.submit(part('prompt').value, true));
 part('stop').addEventListener('click', () => repl.interrupt());
 part('restart').addEventListener('click', () => repl.restart());
 part('clear').addEventListener('click', () => repl.clear());
+takeFiles(part('add-files'), part('file-input'), (files) => repl.addFiles(files));
 part('plot-clear').addEventListener('click', () => chart.clear());
 
+program.start();
 repl.start();

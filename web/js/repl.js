@@ -1,7 +1,8 @@
 // Puts the prompt, the transcript and the session together.
 
+import { shown } from './display.js';
 import { Editor } from './editor.js';
-import { choose, download } from './files.js';
+import { choose, download, hint, showSize } from './files.js';
 import { History } from './history.js';
 import { Session } from './session.js';
 import { Transcript } from './transcript.js';
@@ -24,7 +25,7 @@ export class Repl {
     this._editor = new Editor(parts.area, parts.completions, {
       history: this._history,
       submit: (source, force) => this.submit(source, force),
-      complete: (line) => this._complete(line),
+      complete: (line) => this.complete(line),
       say: (text) => status.say(text),
     });
     this._listen(onPlot);
@@ -37,27 +38,43 @@ export class Repl {
   }
 
   /** Runs what the prompt holds; `force` runs a block that could still go on. */
-  async submit(source, force) {
-    if (!source.trim()) return;
+  submit(source, force) {
+    return this._submit({ source, force, title: null });
+  }
+
+  /** Runs a program that is shown elsewhere; its entry says `title`. Resolves to the outcome, where it ran. */
+  submitProgram(source, title) {
+    return this._submit({ source, force: true, title });
+  }
+
+  async _submit(input) {
+    if (!input.source.trim()) return undefined;
     if (this.session.state === 'failed') {
       this._status.say('Python did not start. Restart tries again.');
     } else if (this.session.state === 'running') {
       this._say('Python is busy. Ctrl+C stops it; what you typed stays here.');
     } else if (this.session.state === 'loading') {
-      this._queued = { source, force };
+      this._queued?.resolve(undefined);
       this._say('This runs as soon as Python is loaded.');
+      return new Promise((resolve) => (this._queued = { input, resolve }));
     } else {
-      await this._run(source, force);
+      return this._run(input);
     }
+    return undefined;
   }
 
-  /** Puts code into the prompt and runs it. */
-  insertAndRun(source) {
-    if (this.session.state === 'running') return this.submit(source, true); // which says that Python is busy
-    this._history.add(this._editor.value); // a draft is not lost
-    this._editor.value = source;
-    this._editor.focus();
-    return this.submit(source, true);
+  /** Puts files into Python's working folder. @param {File[]} files */
+  async addFiles(files) {
+    for (const file of files) {
+      if (this.session.state === 'loading' || this.session.state === 'failed') {
+        this._say(`${file.name} was not taken: Python is not there yet.`);
+        continue;
+      }
+      const answer = await this.session.put(file.name, new Uint8Array(await file.arrayBuffer()));
+      if (answer.status === 'restarted') return;
+      if (answer.error) this._say(`${file.name} was not taken: ${answer.error}`);
+      else this._say(`${file.name}, ${showSize(file.size)}, is in the working folder: ${hint(file.name)}`);
+    }
   }
 
   interrupt() {
@@ -67,9 +84,10 @@ export class Repl {
   }
 
   restart(why = '') {
+    this._queued?.resolve(undefined);
     this._queued = null;
     this.session.restart();
-    this._transcript.note(`${why} Python restarted. Names are gone; the history stays.`.trim());
+    this._transcript.note(`${why} Python restarted. Names and files are gone; the history stays.`.trim());
     this._editor.focus();
   }
 
@@ -78,26 +96,32 @@ export class Repl {
     this._editor.focus();
   }
 
-  async _run(source, force) {
+  async _run({ source, force, title }) {
     const text = source.replace(/\s+$/, '');
-    const entry = this._pendingEntry(text);
+    const entry = title === null ? this._pendingEntry(text) : this._titledEntry(title);
     const answer = await this.session.run(force ? text : source, force);
     this._mustRestart = false;
     if (answer.status === 'incomplete') {
       entry.drop();
       this._editor.newLine();
-      return;
+      return answer;
     }
     entry.show();
-    if (answer.status === 'restarted') return;
+    if (answer.status === 'restarted') return answer;
     if (answer.text) this._transcript.write(answer.status === 'ok' ? 'value' : 'trace', answer.text);
     entry.finish(answer.milliseconds);
     if (answer.status === 'crashed') this._transcript.note('Python has crashed. Restart starts a new one.');
     if (answer.status === 'exit') this._transcript.note('Python goes on: there is nothing to exit to. Restart starts afresh.');
     if (answer.status === 'error') this._status.say('The input raised an error.');
+    return answer;
   }
 
-  /** The entry of an input is shown at its first output or when it is done: it may be incomplete. */
+  _titledEntry(title) {
+    const { finish } = this._transcript.begin(title, '▶');
+    return { show: () => {}, finish };
+  }
+
+  /** The entry of an input is shown when it starts or is wrong; until then it may be incomplete and stays in the prompt. */
   _pendingEntry(text) {
     let entry = null;
     const show = () => {
@@ -107,19 +131,8 @@ export class Repl {
       this._editor.value = '';
       this._showEntry = null;
     };
-    const timer = setTimeout(show, 100);
     this._showEntry = show;
-    return {
-      show: () => {
-        clearTimeout(timer);
-        show();
-      },
-      drop: () => {
-        clearTimeout(timer);
-        this._showEntry = null;
-      },
-      finish: (milliseconds) => entry.finish(milliseconds),
-    };
+    return { show, drop: () => (this._showEntry = null), finish: (milliseconds) => entry.finish(milliseconds) };
   }
 
   _listen(onPlot) {
@@ -129,11 +142,13 @@ export class Repl {
     on('ready', ({ versions }) => this._status.ready(versions));
     on('failed', ({ message }) => this._status.failed(message));
     on('plot', ({ text }) => onPlot(text));
-    on('write', ({ stream, text }) => {
-      this._showEntry?.();
-      this._transcript.write(STREAMS[stream], text);
+    on('started', () => this._showEntry?.());
+    on('write', ({ stream, text }) => this._transcript.write(STREAMS[stream], text));
+    on('display', ({ text }) => this._transcript.show(shown(text)));
+    on('download', ({ name, bytes }) => {
+      download(name, bytes);
+      this._say(`${name}, ${showSize(bytes.length)}, goes to your downloads.`);
     });
-    on('download', ({ name, bytes }) => download(name, bytes));
     on('choose', ({ accept }) =>
       choose(accept).then(
         (bytes) => this.session.chosen(bytes),
@@ -148,10 +163,10 @@ export class Repl {
     this._status.state(state);
     this._parts.stop.disabled = state !== 'running';
     if (state === 'ready' && this._queued) {
-      const { source, force } = this._queued;
+      const { input, resolve } = this._queued;
       this._queued = null;
       // A message may still be on its way into the transcript: run after it.
-      queueMicrotask(() => this._run(source, force));
+      queueMicrotask(() => resolve(this._run(input)));
     }
   }
 
@@ -165,12 +180,12 @@ export class Repl {
   }
 
   _say(text) {
-    this._showEntry?.();
     this._transcript.note(text);
     this._status.say(text);
   }
 
-  _complete(line) {
+  /** @returns {Promise<{items: string[], start: number}>} */
+  complete(line) {
     const unable = this.session.state === 'loading' || this.session.state === 'failed';
     return unable ? Promise.resolve({ items: [], start: line.length }) : this.session.complete(line);
   }
@@ -189,8 +204,7 @@ export class Repl {
   }
 
   _hasSelection() {
-    const { selectionStart, selectionEnd } = this._parts.area;
-    const inPrompt = document.activeElement === this._parts.area && selectionStart !== selectionEnd;
-    return inPrompt || String(document.getSelection()) !== '';
+    const { selectionStart, selectionEnd } = document.activeElement ?? {}; // of a text area; undefined elsewhere
+    return selectionStart !== selectionEnd || String(document.getSelection()) !== '';
   }
 }

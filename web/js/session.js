@@ -5,7 +5,8 @@ const STUCK_AFTER = 2000;
 
 /**
  * Events: `state` (detail: 'loading' | 'ready' | 'running' | 'failed'), and the worker's messages
- * under their own names (`progress`, `device`, `ready`, `failed`, `write`, `plot`, `download`, `choose`), and `stuck`
+ * under their own names (`progress`, `device`, `ready`, `failed`, `started`, `write`, `plot`,
+ * `display`, `download`, `choose`), and `stuck`
  * (detail: {canRestartOnly: boolean}) where an interrupt was not heard.
  */
 export class Session extends EventTarget {
@@ -59,6 +60,16 @@ export class Session extends EventTarget {
     return this._ask({ type: 'complete', id: this._nextId++, line });
   }
 
+  /** Puts a file into Python's working folder. @returns {Promise<{error?: string}>} */
+  put(name, bytes) {
+    return this._ask({ type: 'file', id: this._nextId++, name, bytes });
+  }
+
+  /** The answer to `choose`: a file's bytes or null, or why there is none. */
+  chosen(bytes, error = null) {
+    this._worker.postMessage({ type: 'chosen', bytes, error });
+  }
+
   /**
    * Stops the running input. One that waits hears the message and stops at its await; a busy loop
    * does not, and is stopped through the shared flag where the page is cross-origin isolated.
@@ -73,11 +84,6 @@ export class Session extends EventTarget {
       if (!this._heard && this._flag) this._flag[0] = 2;
     });
     this._later(STUCK_AFTER, id, () => this._emit('stuck', { canRestartOnly: !this._flag && !this._heard }));
-  }
-
-  /** The answer to `choose`: a file's bytes or null, or why there is none. */
-  chosen(bytes, error = null) {
-    this._worker.postMessage({ type: 'chosen', bytes, error });
   }
 
   _later(delay, id, action) {
@@ -105,6 +111,7 @@ export class Session extends EventTarget {
         this._setState('ready');
         break;
       case 'completions':
+      case 'filed':
         this._answer(message);
         break;
       case 'stopping':

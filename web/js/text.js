@@ -12,6 +12,12 @@ export class TextBlock {
     element.append(this._settled, this._current);
     this._line = '';
     this._column = 0;
+    this._breaks = 0;
+  }
+
+  /** Whether it has several lines, so that they may be a table. */
+  get columns() {
+    return this._breaks + (this._line ? 1 : 0) > 1;
   }
 
   write(text) {
@@ -21,6 +27,7 @@ export class TextBlock {
     for (const part of plain.split(/(\r\n|\n|\r|\x1b)/)) {
       if (part === '\n' || part === '\r\n') {
         settled += `${this._line}\n`;
+        this._breaks += 1;
         this._line = '';
         this._column = 0;
       } else if (part === '\r') {

@@ -3,6 +3,7 @@
 import { TextBlock } from './text.js';
 
 const MOST_ENTRIES = 200;
+const MOST_SHOWN = 100; // pictures and tables of one input
 const NEAR_END = 40; // px
 
 /** "3 ms", "1.24 s", "2 min 5 s" */
@@ -21,6 +22,18 @@ function element(tag, className, text = '') {
   return made;
 }
 
+/** What scrolls by itself can be reached with the keyboard. */
+function reach(box) {
+  const larger = box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight;
+  if (larger && getComputedStyle(box).overflowX === 'auto') {
+    box.tabIndex = 0;
+    box.setAttribute('role', 'group');
+    box.setAttribute('aria-label', 'Large output, scrolls');
+  } else {
+    for (const name of ['tabindex', 'role', 'aria-label']) box.removeAttribute(name);
+  }
+}
+
 export class Transcript {
   /**
    * @param {HTMLElement} list holds the entries
@@ -33,20 +46,34 @@ export class Transcript {
     this._block = null;
     this._pending = [];
     this._drawing = null;
+    this._following = true;
+    this._sizes = '';
+    scroller.addEventListener('scroll', () => {
+      // In a frame with a new layout this comes before the observer, which has to know how it was.
+      if (this._sizes === this._measured()) this._following = this._atEnd();
+    });
+    const resized = new ResizeObserver(() => {
+      list.querySelectorAll('pre, .shown-html').forEach(reach);
+      this._scroll(this._following);
+    });
+    resized.observe(scroller);
+    resized.observe(list);
   }
 
   /** Starts an entry for an input; output goes to it until the next. */
-  begin(source) {
+  begin(source, sign = '>>>') {
     this._draw();
     const entry = element('article', 'entry');
     const head = element('div', 'entry-head');
-    const prompt = element('span', 'prompt', '>>>');
+    const prompt = element('span', 'prompt', sign);
     prompt.setAttribute('aria-hidden', 'true');
     const time = element('span', 'entry-time');
-    head.append(prompt, element('pre', 'entry-source', source), time);
+    const code = element('pre', 'entry-source', source);
+    head.append(prompt, code, time);
     this._body = element('div', 'entry-body');
     entry.append(head, this._body);
     this._list.append(entry);
+    reach(code);
     this._trim();
     this._block = null;
     this._scroll(true);
@@ -68,6 +95,18 @@ export class Transcript {
     this._drawing = document.hidden
       ? setTimeout(() => this._draw(), 200)
       : requestAnimationFrame(() => this._draw());
+  }
+
+  /** Something else than text, between what was written before and after. */
+  show(node) {
+    const follow = this._atEnd();
+    this._draw();
+    this._bodyNow().append(node);
+    const shown = this._body.querySelectorAll(':scope > :not(.entry-text)');
+    if (shown.length > MOST_SHOWN) shown[0].remove();
+    this._block = null;
+    for (const box of [node, ...node.querySelectorAll('pre')]) reach(box);
+    this._scroll(follow);
   }
 
   /** A remark of the page itself. */
@@ -101,23 +140,32 @@ export class Transcript {
       const kind = pending[i][0];
       let text = '';
       while (i < pending.length && pending[i][0] === kind) text += pending[i++][1];
-      this._blockOf(kind).write(text);
+      const { text: block, pre } = this._blockOf(kind);
+      block.write(text);
+      // A table keeps its columns and scrolls sideways; one long line wraps, and so does what went wrong.
+      pre.classList.toggle('columns', block.columns && (kind === 'out' || kind === 'value'));
+      reach(pre);
     }
     this._scroll(follow);
   }
 
-  _blockOf(kind) {
+  _bodyNow() {
     if (!this._body) {
       // Output of a task that outlived its input, or after the transcript was cleared.
       this._body = element('div', 'entry-body');
       this._list.append(this._body);
     }
+    return this._body;
+  }
+
+  _blockOf(kind) {
+    const body = this._bodyNow();
     if (this._block?.kind !== kind) {
       const pre = element('pre', `entry-text ${kind}`);
-      this._body.append(pre);
-      this._block = { kind, text: new TextBlock(pre) };
+      body.append(pre);
+      this._block = { kind, pre, text: new TextBlock(pre) };
     }
-    return this._block.text;
+    return this._block;
   }
 
   _trim() {
@@ -129,7 +177,13 @@ export class Transcript {
     return scrollHeight - scrollTop - clientHeight < NEAR_END;
   }
 
+  _measured() {
+    return `${this._scroller.scrollHeight} ${this._scroller.clientHeight}`;
+  }
+
   _scroll(follow) {
     if (follow) this._scroller.scrollTop = this._scroller.scrollHeight;
+    this._following = follow;
+    this._sizes = this._measured();
   }
 }

@@ -4,14 +4,18 @@
 //                    {type: 'run', id, source, force}
 //                    {type: 'complete', id, line}
 //                    {type: 'interrupt', id}             the id of the run to stop
+//                    {type: 'file', id, name, bytes}     for the working folder
 //                    {type: 'chosen', bytes, error}      a file, or null; or why the page shows none
 //   worker to page   {type: 'progress', what, loaded, total}   {type: 'device', device}
 //                    {type: 'ready', versions}           {type: 'failed', message}
 //                    {type: 'write', stream, text}       {type: 'plot', text}
-//                    {type: 'download', name, bytes}     {type: 'choose', accept}
+//                    {type: 'started'}                   the input is complete and runs
+//                    {type: 'display', text}
 //                    {type: 'stopping', id}              the interrupt was heard
-//                    {type: 'done', id, status, text, milliseconds}
+//                    {type: 'done', id, status, text, line, milliseconds}
 //                    {type: 'completions', id, items, start}
+//                    {type: 'filed', id, error}
+//                    {type: 'download', name, bytes}     {type: 'choose', accept}
 
 import { findDevice } from './device.js';
 import { loadPython } from './load.js';
@@ -22,12 +26,14 @@ const PATIENCE = 150; // ms that a waiting input has to stop by itself
 const send = (message) => self.postMessage(message);
 
 let console_ = null;
+let files = null;
 let flag = null;
 let running = null;
 let chosen = null; // takes the page's answer to 'choose'
 
 async function start(shared) {
-  findDevice().then((device) => send({ type: 'device', device }));
+  const device = findDevice();
+  device.then((device) => send({ type: 'device', device }));
   const pyodide = await loadPython(
     (progress) => send({ type: 'progress', ...progress }),
     (text) => send({ type: 'write', stream: 'out', text }),
@@ -39,13 +45,15 @@ async function start(shared) {
   const tensorgrad = pyodide.pyimport('tensorgrad');
   const page = pyodide.pyimport('tensorgrad_page');
   console_ = page.start(
-    (text) => send({ type: 'plot', text }),
+    (type, text) => send({ type, text }),
     (name, bytes) => send({ type: 'download', name, bytes }),
     (accept) => new Promise((resolve, reject) => {
       chosen = ({ bytes, error }) => (error ? reject(new Error(error)) : resolve(bytes));
       send({ type: 'choose', accept });
     }),
+    (await device).kind === 'numpy',
   );
+  files = pyodide.FS;
   const python = pyodide.runPython("__import__('platform').python_version()");
   send({ type: 'ready', versions: { python, tensorgrad: tensorgrad.__version__, pyodide: pyodide.version } });
   tensorgrad.destroy();
@@ -83,11 +91,21 @@ function complete({ id, line }) {
   send({ type: 'completions', id, ...found });
 }
 
+function file({ id, name, bytes }) {
+  try {
+    files.writeFile(name, bytes);
+    send({ type: 'filed', id });
+  } catch (error) {
+    send({ type: 'filed', id, error: error.message ?? String(error) });
+  }
+}
+
 self.onmessage = ({ data }) => {
   if (data.type === 'start') {
     start(data.flag).catch((error) => send({ type: 'failed', message: String(error.message ?? error) }));
   } else if (data.type === 'run') run(data);
   else if (data.type === 'complete') complete(data);
-  else if (data.type === 'interrupt') interrupt(data.id);
   else if (data.type === 'chosen') chosen?.(data);
+  else if (data.type === 'file') file(data);
+  else if (data.type === 'interrupt') interrupt(data.id);
 };

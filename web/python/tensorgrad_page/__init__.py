@@ -1,4 +1,5 @@
-"""The Python half of the page: the console that runs what is typed, `plot`, and files.
+"""The Python half of the page: the console that runs what is typed, `plot`, `display`,
+`download` and `read_image`.
 
 The worker copies this package into Pyodide's file system and calls `start`. Its name
 begins with `tensorgrad`, so its frames are hidden from tracebacks as the library's are.
@@ -6,7 +7,9 @@ begins with `tensorgrad`, so its frames are hidden from tracebacks as the librar
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,22 +19,33 @@ __all__ = ["start"]
 
 
 def start(
-    post_plot: Callable[[str], None], post_file: Callable[[str, Any], None], choose_file: Callable[[str], Any]
+    post: Callable[[str, str], None],
+    post_file: Callable[[str, Any], None],
+    choose_file: Callable[[str], Any],
+    without_gpu: bool,
 ) -> PageConsole:
-    """Make the console, in the namespace of `__main__`, with `plot` in it.
+    """Make the console, in the namespace of `__main__`, with the page's own functions in it.
 
     Args:
-        post_plot: takes the plot messages of `plotting.Plot` to the page.
+        post: takes messages to the page: their type (`started`, `plot` or `display`), and their text.
         post_file: takes a file's name and bytes there, to be downloaded.
         choose_file: gives a promise of the bytes of a file that the user chooses, or of null.
+        without_gpu: whether the page says already that there is no GPU, and why.
     """
     import __main__
+    from tensorgrad import browser
+    from tensorgrad_page.connecting import connect
     from tensorgrad_page.console import PageConsole  # needs Pyodide; the other modules do not
-    from tensorgrad_page.files import connect
+    from tensorgrad_page.displaying import Display
+    from tensorgrad_page.files import Download, read_image
     from tensorgrad_page.plotting import Plot
 
     connect(post_file, choose_file)
-    plot = Plot(post_plot)
+    if without_gpu:
+        warnings.filterwarnings("ignore", "running on the numpy device", RuntimeWarning)
+    plot = Plot(partial(post, "plot"))
     namespace = __main__.__dict__
-    namespace["plot"] = plot
-    return PageConsole(namespace, after_run=plot.flush)
+    namespace.update(
+        plot=plot, display=Display(partial(post, "display")), download=Download(browser.download), read_image=read_image
+    )
+    return PageConsole(namespace, on_start=partial(post, "started", ""), after_run=plot.flush)

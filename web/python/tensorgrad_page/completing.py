@@ -10,7 +10,8 @@ from types import ModuleType
 
 FROM_IMPORT = re.compile(r"^\s*from\s+([\w.]+)\s+import\s+\(?(?:[\w\s,]*,\s*)?(\w*)$")
 IMPORT = re.compile(r"^\s*(?:from|import)\s+(?:[\w.\s,]*,\s*)?([\w.]*)$")
-MOST = 200
+STRING_OR_COMMENT = re.compile(r"""^(?:[^'"#]|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")*+['"#]""")
+MOST = 1000
 
 
 def complete(line: str, names: Callable[[str], tuple[list[str], int]]) -> tuple[list[str], int]:
@@ -25,11 +26,20 @@ def complete(line: str, names: Callable[[str], tuple[list[str], int]]) -> tuple[
         return _members(module, prefix), found.start(2)
     if found := IMPORT.match(line):
         return _modules(found.group(1)), found.start(1)
+    if not re.search(r"[\w.]$", line) or STRING_OR_COMMENT.match(line):
+        return [], len(line)  # no word has begun, or not one of Python's
     matches, start = names(line)
     # rlcompleter adds "(" or "()" to what can be called; a name alone reads better in a list.
     cleaned = dict.fromkeys(match.split("(")[0].rstrip() for match in matches)
     typed = line[start:]
-    return [name for name in cleaned if name != typed or len(cleaned) == 1][:MOST], start
+    fitting = [name for name in cleaned if name != typed or len(cleaned) == 1]
+    return sorted(fitting, key=_rank)[:MOST], start
+
+
+def _rank(name: str) -> tuple[bool, bool]:
+    """What is called or read stands before classes, and those before the errors and warnings."""
+    last = name.rpartition(".")[2]
+    return last.endswith(("Error", "Warning", "Exception")), last[:1].isupper()
 
 
 def _members(module: str, prefix: str) -> list[str]:
@@ -56,4 +66,4 @@ def _submodules(module: ModuleType) -> set[str]:
 
 def _fitting(names: set[str], prefix: str) -> list[str]:
     fitting = (n for n in names if n.startswith(prefix) and (prefix.startswith("_") or not n.startswith("_")))
-    return sorted(fitting)[:MOST]
+    return sorted(sorted(fitting), key=_rank)[:MOST]

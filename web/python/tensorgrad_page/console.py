@@ -8,27 +8,29 @@ that waits can be stopped at its await.
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import builtins
-import inspect
 import io
 import json
 import linecache
 import sys
-import warnings
+from codeop import PyCF_ALLOW_INCOMPLETE_INPUT, PyCF_DONT_IMPLY_DEDENT  # type: ignore[attr-defined]
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from pyodide.code import CodeRunner
 from pyodide.console import Console, PyodideConsole, shorten
 from pyodide.ffi import create_proxy
-from pyodide_js import loadPackagesFromImports
+from pyodide_js import checkInterrupt, loadPackagesFromImports
 
+from tensorgrad_page.blocks import could_go_on
 from tensorgrad_page.completing import complete
-from tensorgrad_page.frames import format_exception
+from tensorgrad_page.forgotten import Forgotten
+from tensorgrad_page.frames import format_exception, line_in
+from tensorgrad_page.replaced import replace
 
 LONGEST_REPR = 20_000
+INCOMPLETE = PyCF_DONT_IMPLY_DEDENT | PyCF_ALLOW_INCOMPLETE_INPUT
 
 
 class PageConsole(PyodideConsole):
@@ -36,27 +38,27 @@ class PageConsole(PyodideConsole):
 
     Args:
         namespace: the globals of every input.
+        on_start: called when an input is complete and starts.
         after_run: called after each input, whatever came of it.
     """
 
-    def __init__(self, namespace: dict[str, Any], after_run: Callable[[], None]) -> None:
+    def __init__(self, namespace: dict[str, Any], on_start: Callable[[], None], after_run: Callable[[], None]) -> None:
         super().__init__(namespace)
-        self._after_run = after_run
+        self._on_start, self._after_run = on_start, after_run
         self._package_messages = create_proxy(lambda message: None)
         self._package_errors = create_proxy(lambda message: print(message, file=sys.stderr))
         self._inputs = 0
-        self._task: asyncio.Task[dict[str, str]] | None = None
+        self._task: asyncio.Task[dict[str, Any]] | None = None
         self._interrupted = False
-        builtins.input = _no_input
+        replace(checkInterrupt)
         sys.stdout, sys.stderr = _unbuffered(1), _unbuffered(2)
-        # What `hint` has said already; a coroutine forgotten inside the user's own code is still warned of.
-        warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning, "tensorgrad_page")
+        self._forgotten = Forgotten.watch(lambda file: file.startswith("<input "))
 
     async def run_input(self, source: str, force: bool = False) -> str:
         """Run one input and return a JSON object: `status` and, by status, `text`.
 
         `incomplete` asks for more lines; `ok` has the value's repr (or nothing); `error` and
-        `interrupted` have the traceback; `exit` is a call of `exit()`.
+        `interrupted` have the traceback, and the `line` of the input; `exit` is a call of `exit()`.
 
         Args:
             source: the input.
@@ -66,15 +68,17 @@ class PageConsole(PyodideConsole):
         try:
             code = self._compiled(source, filename, force)
         except (OverflowError, SyntaxError, ValueError) as error:
-            return json.dumps({"status": "error", "text": self.formatsyntaxerror(error)})
+            text, line = self.formatsyntaxerror(error), line_in(error, filename)
+            return json.dumps({"status": "error", "text": text, "line": line})
         if code is None:
             return json.dumps({"status": "incomplete"})
+        self._on_start()
         self._inputs += 1
         # No modification time: linecache.checkcache then leaves the entry alone.
         lines = [line + "\n" for line in source.split("\n")]
         linecache.cache[filename] = (len(source), None, lines, filename)
         self._interrupted = False
-        self._task = asyncio.ensure_future(self._outcome(source, code))
+        self._task = asyncio.ensure_future(self._outcome(source, code, filename))
         try:
             outcome = await self._task
         except BaseException as error:  # an interrupt that struck outside the input's own frames
@@ -87,7 +91,13 @@ class PageConsole(PyodideConsole):
     def _compiled(self, source: str, filename: str, force: bool) -> CodeRunner | None:
         """The code of an input, or None where more of it should come."""
         if force:
-            return self._compile.compiler(source, filename, "exec", incomplete_input=False)
+            compiler = self._compile.compiler
+            kept = compiler.flags & INCOMPLETE
+            compiler.flags &= ~INCOMPLETE  # its own `incomplete_input` has no effect
+            try:
+                return compiler(source, filename, "exec")
+            finally:
+                compiler.flags |= kept
         code = self._compile(source, filename, "exec")
         return None if could_go_on(source) else code
 
@@ -121,14 +131,14 @@ class PageConsole(PyodideConsole):
         )
         return await Console.runcode(self, source, code)
 
-    async def _outcome(self, source: str, code: CodeRunner) -> dict[str, str]:
+    async def _outcome(self, source: str, code: CodeRunner, filename: str) -> dict[str, Any]:
         """Run the code; nothing that it raises leaves here, so that the event loop never sees it."""
         try:
             value = await self.runcode(source, code)
             if value is None:
                 return {"status": "ok"}
             builtins._ = value  # type: ignore[attr-defined]
-            return {"status": "ok", "text": shorten(repr(value), LONGEST_REPR) + "\n" + hint(value)}
+            return {"status": "ok", "text": shorten(repr(value), LONGEST_REPR) + "\n" + self._forgotten.hint(value)}
         except SystemExit:
             return {"status": "exit"}
         except BaseException as error:
@@ -137,39 +147,17 @@ class PageConsole(PyodideConsole):
             stopped = cancelled or isinstance(error, KeyboardInterrupt)
             if cancelled:
                 error = KeyboardInterrupt().with_traceback(error.__traceback__)
-            return {"status": "interrupted" if stopped else "error", "text": format_exception(error)}
+            status, line = "interrupted" if stopped else "error", line_in(error, filename)
+            return {"status": status, "text": format_exception(error), "line": line}
         finally:
             # A cancellation that came too late to be raised must not undo the outcome.
             while self._task is not None and self._task.cancelling():
                 self._task.uncancel()
 
 
-def hint(value: object) -> str:
-    """A line for the commonest slip at a prompt: `await` left out."""
-    return "Nothing has run yet: write await before the call.\n" if inspect.iscoroutine(value) else ""
-
-
 def is_plain(waiter: asyncio.Future[Any]) -> bool:
     """Whether a future stands for one event, not for tasks that have to be cancelled with it."""
     return not isinstance(waiter, asyncio.Task) and type(waiter).__module__.partition(".")[0] != "asyncio"
-
-
-def could_go_on(source: str) -> bool:
-    """Whether the last statement is a block that the next line may belong to.
-
-    As in Python's own prompt, an empty line ends it.
-
-    Example:
-        >>> could_go_on("for i in x:\\n    f(i)"), could_go_on("for i in x:\\n    f(i)\\n")
-        (True, False)
-    """
-    if not source.rpartition("\n")[2].strip():
-        return False
-    try:
-        statements = ast.parse(source).body
-    except SyntaxError:
-        return False
-    return bool(statements) and isinstance(getattr(statements[-1], "body", None), list)
 
 
 class _Transcript(io.TextIOWrapper):
@@ -183,7 +171,3 @@ def _unbuffered(descriptor: int) -> io.TextIOWrapper:
     """A text stream whose every write goes out at once, so that a dot printed in a busy loop is seen."""
     raw = open(descriptor, "wb", buffering=0, closefd=False)  # noqa: SIM115  open as long as Python runs
     return _Transcript(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
-
-
-def _no_input(prompt: object = "") -> NoReturn:
-    raise RuntimeError("input() has nobody to ask in this page: assign the value to a name instead")

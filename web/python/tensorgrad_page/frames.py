@@ -34,6 +34,14 @@ def format_exception(error: BaseException) -> str:
     return text
 
 
+def line_in(error: BaseException, filename: str) -> int | None:
+    """The line of a file that `error` was raised in, or that called what raised it."""
+    if isinstance(error, SyntaxError) and error.filename == filename:
+        return error.lineno
+    lines = [tb.tb_lineno for tb in _walk(error.__traceback__) if tb.tb_frame.f_code.co_filename == filename]
+    return lines[-1] if lines else None
+
+
 def _hide(report: traceback.TracebackException, error: BaseException) -> None:
     """Take hidden frames out of a report, in step with the exceptions that it was made from."""
     modules = [_module(tb) for tb in _walk(error.__traceback__)]

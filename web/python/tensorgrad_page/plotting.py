@@ -54,7 +54,11 @@ class Plot:
             height = float(value)
         except (TypeError, ValueError):
             raise TypeError(f"plot() takes a number, such as result.loss, not {type(value).__name__}") from None
-        at = self._next_step.get(name, 1.0) if step is None else float(step)
+        if not isinstance(name, str):
+            raise TypeError(
+                f"plot() takes a curve's name as a string, not {name!r}; a step goes in by name: step={name!r}"
+            )
+        at = self._next_step.get(name, 1.0) if step is None else _number(step)
         self._next_step[name] = at + 1
         where = int(at) if at.is_integer() else at
         self._waiting.setdefault(name, []).append([where, height if math.isfinite(height) else None])
@@ -93,3 +97,13 @@ class Plot:
     def _on_timer(self) -> None:
         self._timer = None
         self.flush()
+
+
+def _number(step: float) -> float:
+    try:
+        at = float(step)
+    except (TypeError, ValueError):
+        at = math.nan
+    if not math.isfinite(at):
+        raise TypeError(f"plot() takes a finite number as step, not {step!r}")
+    return at

@@ -1,0 +1,171 @@
+"""The prompt and the transcript: what is typed, pasted and recalled, and how it is shown."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from page_driver import Repl, paste
+
+pytestmark = pytest.mark.page
+
+PASTED = [
+    # text, what stands before it in its line, what is inserted
+    ("x + 1", "y = ", "x + 1"),
+    (" + 1", "y = x", " + 1"),
+    ("    x = 1", "", "x = 1"),
+    ("    a\n    b\n", "", "a\nb\n"),
+    ("    a\n        b", "    ", "a\n        b"),
+    ("a\nb\n\nc", "        ", "a\n        b\n\n        c"),
+    ("    a\n    b", "def f():", "\n    a\n    b"),
+    ("\n    a\n    b\n", "    def f():", "\n        a\n        b\n"),
+    ("f(\n    1,\n)", "x = ", "f(\n    1,\n)"),
+    ("\tif x:\n\t\ty", "", "if x:\n    y"),
+    ("a\r\nb\rc", "", "a\nb\nc"),
+    ("```python\nx = 1\n\ny = 2\n```\n", "", "x = 1\n\ny = 2"),
+    ("\n~~~\n>>> x\n1\n~~~\nand then", "", "x"),
+    ("\n\n>>> n = 5\n>>> n\n5\n", "", "n = 5\nn"),
+    ("    >>> for i in x:\n    ...     i\n    ...\n    0\n", "", "for i in x:\n    i\n"),
+    ("In [3]: for i in x:\n   ...:     i\n   ...: \nOut[3]: 4", "", "for i in x:\n    i\n"),
+]
+
+
+def test_pasted_text_fits_its_new_place(repl: Repl) -> None:
+    inserted = repl.page.evaluate(
+        """async cases => {
+            const {cleanPaste} = await import(new URL('js/indent.js', document.baseURI));
+            return cases.map(([text, before]) => cleanPaste(text, before));
+        }""",
+        [[text, before] for text, before, _ in PASTED],
+    )
+    assert inserted == [expected for _, _, expected in PASTED]
+
+
+def test_a_body_is_pasted_behind_a_typed_head(repl: Repl) -> None:
+    repl.type("def pasted():")
+    expect(repl.prompt).to_have_value("def pasted():\n    ")
+    paste(repl, "a = 20\nif a:\n    a += 1\nreturn a\n")
+    repl.prompt.press("Enter")
+    repl.wait_ready()
+    assert repl.run("pasted()") == "21"
+
+
+def test_a_match_is_typed_line_by_line(repl: Repl) -> None:
+    typed = "match 2:\n    case 1:\n        print('one')\n    case 2:\n        print('two')\n        "
+    for line in ("match 2:", "case 1:", "print('one')"):
+        repl.type(line)
+        expect(repl.prompt).to_have_value(re.compile(re.escape(line) + r"\n +$"))
+    repl.prompt.press("Backspace")
+    for line in ("case 2:", "print('two')"):
+        repl.type(line)
+        expect(repl.prompt).to_have_value(re.compile(re.escape(line) + r"\n +$"))
+    expect(repl.prompt).to_have_value(typed)
+    repl.prompt.press("Enter")
+    expect(repl.entry().locator(".out")).to_have_text("two\n")
+
+
+def test_an_incomplete_line_stays_in_the_prompt_when_python_answers_late(repl: Repl) -> None:
+    repl.page.evaluate(
+        """() => {
+            const post = Worker.prototype.postMessage;
+            window.inTime = () => (Worker.prototype.postMessage = post);
+            Worker.prototype.postMessage = function (...given) { setTimeout(() => post.apply(this, given), 400); };
+        }"""
+    )
+    entries = repl.page.locator(".entry").count()
+    try:
+        repl.type("for late in range(2):")
+        expect(repl.prompt).to_have_value("for late in range(2):\n    ")
+    finally:
+        repl.page.evaluate("inTime()")
+    assert repl.page.locator(".entry").count() == entries
+
+
+def test_as_many_downs_as_ups_come_back(repl: Repl) -> None:
+    for source in ("a = 1", "for q in range(2):\n    pass", "b = 2"):
+        repl.run(source)
+    repl.prompt.fill("draft")
+    seen = []
+    for _ in range(3):
+        repl.prompt.press("ArrowUp")
+        seen.append(repl.prompt.input_value())
+    assert seen == ["b = 2", "for q in range(2):\n    pass", "a = 1"]
+    for _ in range(3):
+        repl.prompt.press("ArrowDown")
+    expect(repl.prompt).to_have_value("draft")
+    # Once the cursor is moved, the arrows walk the lines.
+    repl.prompt.press("ArrowUp")
+    repl.prompt.press("ArrowUp")
+    repl.prompt.press("ArrowLeft")
+    repl.prompt.press("ArrowUp")
+    expect(repl.prompt).to_have_value("for q in range(2):\n    pass")
+
+
+def test_a_sleep_is_stopped(repl: Repl) -> None:
+    repl.run("import time")
+    repl.start("time.sleep(100)")
+    repl.page.wait_for_timeout(200)
+    repl.page.keyboard.press("Control+c")
+    expect(repl.entry().locator(".trace")).to_contain_text("KeyboardInterrupt", timeout=5_000)
+    repl.wait_ready()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_tables_keep_their_columns_and_messages_wrap(repl: Repl, width: int) -> None:
+    before = repl.page.viewport_size
+    assert before is not None
+    repl.page.set_viewport_size({"width": width, "height": 800})
+    try:
+        repl.run("print('\\n'.join(f'{i} ' * 80 for i in range(3)))")
+        table = repl.entry().locator(".out")
+        wide, shown = table.evaluate("e => [e.scrollWidth, e.clientWidth]")
+        assert wide > shown
+        assert repl.page.evaluate("document.documentElement.scrollWidth") <= width
+        expect(table).to_have_attribute("tabindex", "0")
+        for source, kind in (("raise ValueError('long message ' * 30)", "trace"), ("list(range(300))", "value")):
+            repl.run(source)
+            wide, shown = repl.entry().locator(f".{kind}").evaluate("e => [e.scrollWidth, e.clientWidth]")
+            assert wide <= shown
+    finally:
+        repl.page.set_viewport_size(before)
+
+
+def test_the_transcript_stays_at_its_end_when_the_width_changes(repl: Repl) -> None:
+    before = repl.page.viewport_size
+    assert before is not None
+    repl.run("print('words ' * 2000)")
+    try:
+        for width in (500, 390, 1280):
+            repl.page.set_viewport_size({"width": width, "height": 800})
+            repl.page.wait_for_timeout(100)
+            left = repl.page.locator("#transcript").evaluate("e => e.scrollHeight - e.scrollTop - e.clientHeight")
+            assert left < 2
+    finally:
+        repl.page.set_viewport_size(before)
+
+
+def test_a_curve_of_one_point_is_seen(repl: Repl) -> None:
+    inked = """() => {
+        const canvas = document.querySelector('#plot canvas');
+        const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+        let count = 0;
+        for (let i = 0; i < pixels.length; i += 4) {
+            const [r, g, b, a] = pixels.subarray(i, i + 4);
+            if (a > 200 && Math.max(r, g, b) - Math.min(r, g, b) > 60) count++;
+        }
+        return count;
+    }"""
+    repl.run("plot.clear()")
+    repl.page.wait_for_timeout(100)
+    assert repl.page.evaluate(inked) == 0
+    repl.run("plot(3)")
+    repl.page.wait_for_timeout(200)
+    one = repl.page.evaluate(inked)
+    assert one >= 9
+    # A value between two gaps has no line either.
+    repl.run("for v in ('nan', '3', 'nan', '3', 'nan'):\n    plot(float(v))")
+    repl.page.wait_for_timeout(200)
+    assert repl.page.evaluate(inked) >= 2 * one
+    repl.run("plot.clear()")

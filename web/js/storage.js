@@ -1,0 +1,17 @@
+// What this browser keeps; where it keeps nothing (a private window, a full disk), the page does without.
+
+export function load(key) {
+  try {
+    return window.localStorage.getItem(key);
+  } catch {
+    return null;
+  }
+}
+
+export function save(key, text) {
+  try {
+    window.localStorage.setItem(key, text);
+  } catch {
+    // It then lasts as long as the page.
+  }
+}

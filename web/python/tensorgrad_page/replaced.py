@@ -1,0 +1,60 @@
+"""What means something else in a page: `input`, `exit` and `quit`, `time.sleep`."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+PIECE = 0.05
+"""Seconds between two looks at whether a sleep is to stop."""
+
+
+def replace(check_interrupt: Callable[[], object]) -> None:
+    """Put the page's own in place of them.
+
+    Args:
+        check_interrupt: raises KeyboardInterrupt where somebody wants to stop what runs.
+    """
+    builtins.input = no_input
+    builtins.exit, builtins.quit = Leaver("exit"), Leaver("quit")
+    time.sleep = in_pieces(time.sleep, check_interrupt)
+
+
+class Leaver:
+    """`exit` without what Python's own does first: it closes the standard input, which `help` needs open."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"{self._name}() ends an input; Restart starts Python afresh"
+
+    def __call__(self, code: object = None) -> NoReturn:
+        raise SystemExit(code)
+
+
+def in_pieces(sleep: Callable[[float], None], check_interrupt: Callable[[], object]) -> Callable[[float], None]:
+    """A `time.sleep` that can be stopped: it sleeps a little at a time."""
+
+    @functools.wraps(sleep)
+    def sleep_in_pieces(seconds: float, /) -> None:
+        try:
+            short = not seconds > PIECE
+        except TypeError:
+            short = True
+        if short:
+            return sleep(seconds)  # which also says what is wrong with it
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            sleep(min(left, PIECE))
+            check_interrupt()
+        return None
+
+    return sleep_in_pieces
+
+
+def no_input(prompt: object = "") -> NoReturn:
+    raise RuntimeError("input() has nobody to ask in this page: assign the value to a name instead")
