@@ -149,11 +149,6 @@ class Train(Fitting, Inspected):
         self._built: Built | None = None
         self.spans: Spans | None = None
 
-    def __repr__(self) -> str:
-        inputs = ", ".join(f"{name} {spec}" for name, spec in self.inputs.leaves.items())
-        made = self.state.counts.get(self._prefix, 0)
-        return f"Train({self.optimizer!r}, inputs {inputs}; step {made}, {self.state.backend.name} device)"
-
     async def build(self) -> Built:
         """The step on the state's device, which may have changed since the last time; the caller holds the turn."""
         self.spans = self.state.spans(self._prefix, self.spans)

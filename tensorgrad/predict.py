@@ -69,9 +69,7 @@ class Predictor(Inspected):
         self._store: Any = None
 
     def __repr__(self) -> str:
-        inputs = ", ".join(f"{name} {spec}" for name, spec in self.inputs.leaves.items())
-        of = getattr(self.fn, "__qualname__", repr(self.fn))
-        return f"Predictor({of}, inputs {inputs}; {self.state.backend.name} device)"
+        return f"<Predictor of {self.state}; await it as predict({self.inputs})>"
 
     async def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the function on inputs in its structure, or as keywords.

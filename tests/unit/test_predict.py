@@ -223,17 +223,3 @@ async def test_names_that_are_taken_and_models_that_are_none() -> None:
     for attached in (train.attach(other, OPEN), tg.compile_forward(nn.Linear(2, 2), other, OPEN, device="numpy")):
         with pytest.raises(tg.InputError, match=r"the function does not take these inputs.*fn\(model, x=f32\["):
             await attached
-
-
-async def test_what_runs_a_program_says_what_it_is() -> None:
-    def scores(model: nn.Module, x: tg.Tensor) -> tg.Tensor:
-        return model(x)
-
-    loss = lambda m, x: tg.mean(m(x))  # noqa: E731
-    train = await tg.compile(nn.Linear(2, 3), loss, optim.SGD(0.1), {"x": tg.f32[4, 2]}, device="numpy")
-    assert repr(train) == f"Train({train.optimizer!r}, inputs x f32[4, 2]; step 0, numpy device)"
-    await train.step(x=np.ones((4, 2)))
-    assert "; step 1," in repr(train)
-    predict = await train.attach(scores, {"x": tg.f32[None, 2]})
-    assert repr(predict).endswith(".scores, inputs x f32[None, 2]; numpy device)")
-    assert repr(predict).startswith("Predictor(")
