@@ -92,9 +92,16 @@ class EinMix(_EinmixMixin, nn.Module):
         if self.bias is not None:
             nn.init.uniform_(self.bias, -bias_bound, bias_bound)
 
-    def _create_rearrange_layers(self, before: str | None, sizes: Any, after: str | None, sizes_after: Any) -> None:
-        self.before = None if before is None else Rearrange(before, **sizes)
-        self.after = None if after is None else Rearrange(after, **sizes_after)
+    def _create_rearrange_layers(
+        self,
+        pre_reshape_pattern: str | None,
+        pre_reshape_lengths: Any,
+        post_reshape_pattern: str | None,
+        post_reshape_lengths: Any,
+    ) -> None:
+        before, after = pre_reshape_pattern, post_reshape_pattern
+        self.before = None if before is None else Rearrange(before, **pre_reshape_lengths)
+        self.after = None if after is None else Rearrange(after, **post_reshape_lengths)
 
     def forward(self, x: Tensor) -> Tensor:
         x = x if self.before is None else self.before(x)

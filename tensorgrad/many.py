@@ -44,6 +44,7 @@ class ManySteps(ABC):
     _snapshot_every: int | None
     _nonfinite: str
     _forward: Graph
+    _last: dict[str, Any] | None
     _chunk = 1
     _destroyed = False
 
