@@ -7,6 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
+    from tensorgrad import ops
     from tensorgrad.tensor import Tensor
 
 
@@ -16,9 +19,7 @@ class Method:
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, tensor: Tensor | None, owner: type) -> Callable[..., Tensor]:
-        from tensorgrad import ops  # which imports Tensor
-
+    def __get__(self, tensor: Tensor | None, owner: type) -> Callable[..., Any]:
         function = getattr(ops, self.name)
         return function if tensor is None else functools.partial(function, tensor)
 
@@ -149,16 +150,73 @@ class Methods:
     norm = Method()
     prod = Method()
 
-    def aminmax(self, axis: Any = None, keepdims: Any = False, **kw: Any) -> tuple[Tensor, Tensor]:
-        from tensorgrad import ops
+    # Places and axes
+    chunk = Method()
+    diag = Method()
+    diag_embed = Method()
+    diagonal = Method()
+    flip = Method()
+    gather = Method()
+    index_add = Method()
+    index_copy = Method()
+    index_fill = Method()
+    index_put = Method()
+    index_select = Method()
+    masked_fill = Method()
+    masked_select = Method()
+    moveaxis = Method()
+    movedim = Method()
+    narrow = Method()
+    repeat_interleave = Method()
+    roll = Method()
+    rot90 = Method()
+    scatter = Method()
+    scatter_add = Method()
+    select = Method()
+    split = Method()
+    tensor_split = Method()
+    tile = Method()
+    tril = Method()
+    triu = Method()
+    unbind = Method()
+    unflatten = Method()
 
+    # Products
+    bmm = Method()
+    dot = Method()
+    inner = Method()
+    mm = Method()
+    mv = Method()
+    outer = Method()
+
+    def aminmax(self, axis: Any = None, keepdims: Any = False, **kw: Any) -> tuple[Tensor, Tensor]:
         return ops.aminmax(self, axis, keepdims, **kw)
 
     def where(self, condition: Any, other: Any) -> Tensor:
         """The elements where the condition holds, else those of `other`, as PyTorch's."""
-        from tensorgrad import ops
-
         return ops.where(condition, self, other)
+
+    # Under other names than the functions
+
+    def repeat(self, *sizes: Any) -> Tensor:
+        """PyTorch's: the whole tensor repeated along each axis (NumPy's `repeat` is `repeat_interleave`)."""
+        return ops.tile(self, *sizes)
+
+    def expand_as(self, other: Tensor) -> Tensor:
+        return ops.broadcast_to(self, other.shape)
+
+    def reshape_as(self, other: Tensor) -> Tensor:
+        return ops.reshape(self, other.shape)
+
+    view_as = reshape_as
+
+    def trace(self) -> Tensor:
+        """The sum of a matrix's diagonal (`tg.trace` traces a function)."""
+        return ops.sum(ops.diagonal(self))
+
+    def contiguous(self) -> Tensor:
+        """Itself: a kernel that needs elements in order sees to it."""
+        return ops.asarray(self)
 
     # PyTorch's conversions -------------------------------------------------------------
 
@@ -176,6 +234,10 @@ class Methods:
 
     def _cast(self, dtype: str) -> Tensor:
         from tensorgrad.dtypes import BY_NAME
-        from tensorgrad.ops import cast
 
-        return cast(self, BY_NAME[dtype])
+        return ops.cast(self, BY_NAME[dtype])
+
+
+def bind_ops(module: ModuleType) -> None:
+    """Gives the methods their implementation; see `tensor.bind_ops`."""
+    globals()["ops"] = module

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from tensorgrad import arranging
+from tensorgrad import methods
 from tensorgrad.errors import TraceError
-from tensorgrad.methods import Methods
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -43,7 +42,7 @@ _OPERATORS = {
 """What NumPy calls for an operator with an array on its left -> the tensor's method for one on its right."""
 
 
-class Tensor(Methods, arranging.Arranging):
+class Tensor(methods.Methods):
     """One value of a traced graph.
 
     It has a shape and a dtype, no numbers: those exist when the compiled graph runs.
@@ -375,4 +374,4 @@ class Tensor(Methods, arranging.Arranging):
 def bind_ops(module: ModuleType) -> None:
     """Gives the operators their implementation, which imports this module and so cannot be imported by it."""
     globals()["ops"] = module
-    arranging.bind_ops(module)
+    methods.bind_ops(module)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 
 from programs import lowered, on_interpret, on_numpy, program
 from tensorgrad import ops
-from tensorgrad.arranging import Arranging
 from tensorgrad.autodiff import append_grad
 from tensorgrad.dtypes import i32
 from tensorgrad.errors import DtypeError, InputError, ShapeError
@@ -160,16 +158,6 @@ def test_functional_embedding_has_pytorchs_order_and_a_row_without_gradient() ->
     y, grad = everywhere(fn, X[0], np.array([[3, 0], [0, 2]], np.int32))
     np.testing.assert_array_equal(y, X[0][[[3, 0], [0, 2]]])
     assert grad[:, 0].tolist() == [2, 0, 1, 0]
-
-
-def test_methods_are_the_functions_of_their_names() -> None:
-    """With the same arguments in the same order."""
-    for name, method in vars(Arranging).items():
-        if name.startswith("_") or name in ("repeat", "expand_as", "reshape_as", "view_as", "trace", "contiguous"):
-            continue
-        own, other = (list(inspect.signature(f).parameters.values()) for f in (method, getattr(ops, name)))
-        assert [p.default for p in own[1:]] == [p.default for p in other[1:]], name
-        assert [p.kind for p in own] == [p.kind for p in other], name
 
 
 # Messages ----------------------------------------------------------------------------------------
