@@ -55,7 +55,8 @@ Options, in pytest's section of `pyproject.toml` (or `pytest.ini`)
         Path of the browser. `$TENSORGRAD_CHROMIUM` goes before it.
     tensorgrad_adapter
         `swiftshader`, the default, computes on the CPU, on every machine alike; `default` takes
-        the machine's GPU. `$TENSORGRAD_ADAPTER` goes before it.
+        the machine's GPU. `$TENSORGRAD_ADAPTER` goes before it. With `swiftshader` shaders find workgroup
+        memory as it was left, not zero: compiling the zeroing takes that adapter seconds a kernel.
 
 `tensorgrad.testing.server` and `tensorgrad.testing.browser` are the parts from which the
 tests of a page of your own can be made: a static server with the right headers, and how

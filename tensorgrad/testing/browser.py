@@ -45,6 +45,10 @@ CHROMIUM_FLAGS = (
 SOFTWARE_ADAPTER = "--use-webgpu-adapter=swiftshader"
 """Chromium's own software implementation: the same results on every machine, no GPU needed."""
 
+QUICK_SHADERS = "--enable-dawn-features=disable_workgroup_init"
+"""Workgroup memory is not set to zero. SwiftShader compiles the zeroing word by word, seconds for a kernel with 16 KB
+of it; the library's kernels write that memory before they read it, which is tested so as well."""
+
 
 class BrowserError(Exception):
     """The browser is missing, did not start, or stopped."""

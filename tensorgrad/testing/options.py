@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tensorgrad.testing.browser import CHROMIUM_FLAGS, SOFTWARE_ADAPTER, find_chromium, is_url
+from tensorgrad.testing.browser import CHROMIUM_FLAGS, QUICK_SHADERS, SOFTWARE_ADAPTER, find_chromium, is_url
 from tensorgrad.testing.files import PYTEST_PACKAGES, bundle
 from tensorgrad.testing.session import PageConfig
 
@@ -91,7 +91,7 @@ def _pyodide(config: pytest.Config) -> str:
 def _flags(config: pytest.Config) -> tuple[str, ...]:
     adapter = os.environ.get("TENSORGRAD_ADAPTER") or config.getini("tensorgrad_adapter") or "swiftshader"
     if adapter == "swiftshader":
-        return (*CHROMIUM_FLAGS, SOFTWARE_ADAPTER)
+        return (*CHROMIUM_FLAGS, SOFTWARE_ADAPTER, QUICK_SHADERS)
     if adapter == "default":
         return CHROMIUM_FLAGS
     raise pytest.UsageError(f"tensorgrad_adapter is {adapter!r}; it can be 'swiftshader' or 'default'")
