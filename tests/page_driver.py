@@ -115,7 +115,7 @@ def paste(repl: Repl, text: str) -> None:
 def places(page: Page) -> list[list[float]]:
     """Where the things stand that nothing may push about, from the top of the page."""
     return page.evaluate(
-        """() => ['program', 'run-program', 'prompt', 'plot', 'legend'].map(id => {
+        """() => ['program-note', 'run-program', 'prompt', 'plot', 'legend'].map(id => {
             const {x, y, width, height} = document.getElementById(id).getBoundingClientRect();
             return [x + scrollX, y + scrollY, width, height];
         })"""

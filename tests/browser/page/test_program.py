@@ -124,7 +124,7 @@ def test_display_shows_pictures_between_the_lines(repl: Repl) -> None:
     parts = repl.entry().locator(".entry-body > *")
     expect(parts).to_have_count(3)
     image = parts.nth(1).locator("img")
-    expect(image).to_have_attribute("alt", "8 × 8 int64, 0 to 63")
+    expect(image).to_have_attribute("alt", "8 × 8 int32, 0 to 63")
     assert image.evaluate("image => image.decode().then(() => [image.naturalWidth, image.naturalHeight])") == [8, 8]
     assert parts.nth(2).inner_text() == "after\n"
 

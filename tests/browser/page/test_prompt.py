@@ -70,7 +70,7 @@ def test_an_incomplete_line_stays_in_the_prompt_when_python_answers_late(repl: R
     repl.page.evaluate(
         """() => {
             const post = Worker.prototype.postMessage;
-            window.inTime = () => (Worker.prototype.postMessage = post);
+            window.inTime = () => { Worker.prototype.postMessage = post; };
             Worker.prototype.postMessage = function (...given) { setTimeout(() => post.apply(this, given), 400); };
         }"""
     )
