@@ -66,7 +66,7 @@ class Entry(NamedTuple):
 
     Attributes:
         names: the name, and its aliases.
-        runs: cases that run on numpy and on WebGPU.
+        runs: cases that run; the page's headings say where.
         gradient: how many of them compare gradients, or why there are none.
         pytorch: how many of them are PyTorch's numbers.
     """
@@ -163,19 +163,22 @@ def page() -> str:
         "# Coverage",
         "",
         "Made by `tools/coverage.py` from what the tests run; a test says when it is out of date. A number counts",
-        "cases. Each runs on the numpy device and, in headless Chromium, on WebGPU; those of primitives under",
-        "`interpret` and against finite differences, too. Cases with PyTorch's numbers compare values to `1e-6 +",
-        "1e-5 |y|` and gradients to `3e-6 + 5e-5 |y|`; those of primitives are compared with float64, as each row",
-        "of the table says. A file's name is that of a test with assertions of another kind.",
+        "cases. Those of functions and optimizers run on the numpy device and, in headless Chromium, on WebGPU;",
+        "those of primitives under `interpret` and against finite differences, too. Cases of functions with",
+        "PyTorch's numbers compare values to `1e-6 + 1e-5 |y|` and gradients to `3e-6 + 5e-5 |y|`; those of",
+        "primitives are compared with float64, as each row of the table says. Modules are compared with PyTorch on",
+        "the numpy device alone: on WebGPU run the functions that they are made of, and whole networks of them.",
+        "Schedules are functions of the host. A file's name is that of a test with assertions of another kind;",
+        "those in `tests/unit` run without a browser.",
     ]
-    for title, entries in (("Functions", functions()), ("Modules", modules()), ("Training", training())):
-        lines += [
-            "",
-            f"## {title}",
-            "",
-            "| name | numpy and WebGPU | gradient | PyTorch's numbers |",
-            "|---|---|---|---|",
-        ]
+    both = "numpy and WebGPU"
+    for title, where, entries in (
+        ("Functions", both, functions()),
+        ("Modules", "numpy", modules()),
+        ("Training", f"{both}, schedules on the host", training()),
+    ):
+        lines += ["", f"## {title}", ""]
+        lines += [f"| name | {where} | gradient | PyTorch's numbers |", "|---|---|---|---|"]
         lines += [f"| {' | '.join(entry)} |" for entry in entries]
     return "\n".join(lines) + "\n"
 
