@@ -21,7 +21,7 @@ PAGE = ROOT / "docs" / "coverage.md"
 
 OPERATORS = {
     "Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "MatMult": "matmul", "Pow": "pow", "Mod": "remainder",
-    "FloorDiv": "floor_divide", "USub": "neg", "Invert": "logical_not", "Lt": "less", "LtE": "less_equal",
+    "FloorDiv": "floor_divide", "USub": "neg", "Lt": "less", "LtE": "less_equal",
     "Gt": "greater", "GtE": "greater_equal", "Eq": "equal", "NotEq": "not_equal", "BitAnd": "bitwise_and",
     "BitOr": "bitwise_or", "BitXor": "bitwise_xor", "LShift": "left_shift", "RShift": "right_shift",
     "Subscript": "getitem",

@@ -14,6 +14,7 @@ Source: Batcher, Sorting networks and their applications (1968); Blelloch, Prefi
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 
 from tensorgrad.device.base import Limits
@@ -93,7 +94,7 @@ def _power(n: int) -> int:
     return 1 << max(n - 1, 0).bit_length()
 
 
-class _Lines:
+class _Lines(ABC):
     """The text of one shader while it is put together."""
 
     def __init__(self, kernel: Kernel, buffers: Buffers, shape: Shape) -> None:
@@ -115,8 +116,9 @@ class _Lines:
             uses_f16=body.uses_f16 or needs_f16(self.buffers.types),
         )
 
+    @abstractmethod
     def write(self) -> None:
-        raise NotImplementedError
+        """Adds what its template does with the rows, once their places are known."""
 
     def barrier(self) -> None:
         if self.shape.lanes > 1:
