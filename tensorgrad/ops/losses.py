@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import TensorLike, cast, require, tensor
+from tensorgrad.ops.core import TensorLike, cast, in_f32, require, tensor
 from tensorgrad.ops.reduce import mean, require_float
 from tensorgrad.ops.reduce import sum as sum_
 from tensorgrad.shape import check_axis, fail
@@ -45,6 +45,7 @@ def float_pair(name: str, input: TensorLike, target: TensorLike) -> tuple[Tensor
 # Differences ------------------------------------------------------------------------------
 
 
+@in_f32
 def mse_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean") -> Tensor:
     """The squared difference.
 
@@ -62,6 +63,7 @@ def mse_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean
     return reduced("mse_loss", ew.square(input - target), reduction)
 
 
+@in_f32
 def l1_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean") -> Tensor:
     """The size of the difference; where it is 0, so is the gradient.
 
@@ -78,6 +80,7 @@ def l1_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean"
     return reduced("l1_loss", ew.abs(input - target), reduction)
 
 
+@in_f32
 def smooth_l1_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean", beta: float = 1.0) -> Tensor:
     """Half the squared difference over `beta` where it is smaller than that, else its size less `beta / 2`.
 
@@ -100,6 +103,7 @@ def smooth_l1_loss(input: TensorLike, target: TensorLike, reduction: Reduction =
     return reduced("smooth_l1_loss", values, reduction)
 
 
+@in_f32
 def huber_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean", delta: float = 1.0) -> Tensor:
     """Half the squared difference where it is smaller than `delta`, else a straight line on from there.
 
@@ -129,6 +133,7 @@ def _bent(size: Tensor, at: float) -> Tensor:
 # Angles -----------------------------------------------------------------------------------
 
 
+@in_f32
 def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors: their product over their lengths.
 
@@ -152,6 +157,7 @@ def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float =
     return sum_(first * second, axis)
 
 
+@in_f32
 def cosine_embedding_loss(
     input1: TensorLike,
     input2: TensorLike,

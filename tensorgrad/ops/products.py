@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorgrad.ops.core import TensorLike, meet
+from tensorgrad.ops.core import TensorLike, in_f32, meet
 from tensorgrad.ops.einsum import einsum, tensordot
 from tensorgrad.ops.matmul import matmul
 from tensorgrad.ops.reduce import require_float
@@ -105,6 +105,7 @@ def bilinear(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: T
     return out if bias is None else out + bias
 
 
+@in_f32
 def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
     """The distance of every row of `[..., P, M]` from every row of `[..., R, M]`: `[..., P, R]`.
 
