@@ -18,7 +18,9 @@ from tensorgrad.tensor import Tensor
 
 
 def finite_max(x: Tensor, axis: int) -> Tensor:
-    """The row's maximum as a shift that changes no result; 0 for a row of -inf."""
+    """The row's maximum as a shift that changes no result; 0 for a row of -inf, and for an empty one."""
+    if not x.shape[axis]:
+        return sum_(x, axis, keepdims=True)
     top = ew.stop_gradient(max_(x, axis, keepdims=True))
     return ew.where(ew.equal(top, -math.inf), 0.0, top)
 
