@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from averaging_cases import accumulation, averages
+from averaging_cases import accumulation, averages, normalization
 from draw_cases import agree
 from reference.agree import case_agrees, given, module_cases, modules_agree, operations_agree, optimizer_agrees
 from reference.cases import CASES, Case
@@ -44,7 +44,7 @@ async def test_optimizers_step_as_pytorch(at: int) -> None:
     await optimizer_agrees(pytorch()["optimizers"][at], "webgpu")
 
 
-@pytest.mark.parametrize("case", [accumulation, averages], ids=lambda case: case.__name__)
+@pytest.mark.parametrize("case", [accumulation, averages, normalization], ids=lambda case: case.__name__)
 async def test_averaging(case: Any) -> None:
     await case("webgpu")
 
