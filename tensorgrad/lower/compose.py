@@ -35,6 +35,9 @@ _COSTS = {"div": 4, "sqrt": 4, "rsqrt": 4, "exp": 8, "log": 8, "sigmoid": 12, "p
 _COSTS |= dict.fromkeys(["expm1", "log1p", "sin", "cos", "tanh", "erf", "remainder", "floor_divide"], 20)
 _COSTS |= {"gather": 40, "random_bits": 60, "searchsorted": 400}
 
+LONGEST = 32
+"""Operations and views, one on the result of the other, that are composed; composing them is recursive."""
+
 CHEAP = 48
 """A value of at most this cost is computed again by each reader rather than stored (unless it reads much)."""
 
@@ -79,6 +82,7 @@ class Composer:
         self.stored: set[Value] = set()
         self.reasons: dict[Value, str] = {}
         self.costs: dict[Value, Costs] = {}
+        self.lengths: dict[Value, int] = {}
         self.shown: dict[Value, Shape] = {}
         self.elements: dict[tuple[Value, Indices], Expr] = {}
         self._choose()
@@ -111,6 +115,8 @@ class Composer:
                 self._store(value, "it has a place of its own")
             elif value in roots and not self._is_alias(node):
                 self._store(value, "it is read after the kernels")
+            elif self._length(node) > LONGEST:
+                self._store(value, f"it ends a chain of {LONGEST} operations")
             elif not REGISTRY[node.op].view and node.op not in FREE:
                 cost = self._cost(node)
                 if readers[value] > 1 and self._dear(node, cost):
@@ -129,7 +135,12 @@ class Composer:
     def _count(self, node: Node) -> None:
         for result in node.values:
             stored = result in self.stored
+            self.lengths[result] = 0 if stored else self._length(node)
             self.costs[result] = Costs(frozenset(), frozenset({result})) if stored else self._cost(node)
+
+    def _length(self, node: Node) -> int:
+        """Operations in the longest chain of which it is the end."""
+        return 1 + max((self.lengths[v] for v in node.inputs), default=0)
 
     def _store_late(self, value: Value, reason: str) -> None:
         """Stores a value that was counted as a part of its readers; they now read one tensor in place of it."""

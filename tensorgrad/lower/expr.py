@@ -32,14 +32,18 @@ class Expr:
             reduce: (operation, Var); call: the Function; param: its name.
     """
 
-    __slots__ = ("__weakref__", "_digits", "_loads", "_reductions", "args", "children", "data", "dtype", "op")
+    __slots__ = ("__weakref__", "_digits", "_loads", "_reductions", "args", "children", "data", "depth", "dtype", "op")
 
     children: tuple[Expr, ...]
     """Operands, and the expressions inside its indices."""
 
+    depth: int
+    """The longest way down to an expression without children."""
+
     def __init__(self, op: str, args: tuple[Expr, ...], dtype: DType, data: Any) -> None:
         self.op, self.args, self.dtype, self.data = op, args, dtype, data
         self.children = args if op not in ("load", "index") else tuple(dynamics(self.indices[0]))
+        self.depth = 1 + max([child.depth for child in self.children], default=-1)
         self._digits: frozenset[Digit] | None = None
         self._loads: tuple[tuple[Value, Index], ...] | None = None
         self._reductions: tuple[Expr, ...] | None = None
@@ -216,9 +220,23 @@ def rebuild(
                     new = load(e.data[0], at, e.dtype) if e.op == "load" else from_index(at)
             else:
                 args = tuple([memo[id(a)] for a in e.args])
-                new = e if args == e.args else expr(e.op, args, e.dtype, e.data)
+                new = e if args == e.args else _remade(e, args)
         memo[id(e)] = new
     return memo[id(root)]
+
+
+def _remade(e: Expr, args: tuple[Expr, ...]) -> Expr:
+    """The expression of other operands; a condition that they decide goes, and with it what is read in vain.
+
+    That may be at a place that there is not, such as -1, which shader compilers refuse where they see it.
+    """
+    if e.op == "where":
+        return where(*args)
+    if e.op == "and" and e.dtype is bool_:
+        return both(*args)
+    if e.op == "less" and all(a.op == "const" and a.dtype is u32 for a in args):
+        return const(args[0].data < args[1].data, bool_)
+    return expr(e.op, args, e.dtype, e.data)
 
 
 def replace_var(root: Expr, var: Var, index: Index) -> Expr:

@@ -20,6 +20,9 @@ from tensorgrad.lower.order import Order
 from tensorgrad.lower.totals import operand_sum
 from tensorgrad.ops.arena import parts
 
+DEEPEST = 128
+"""Operations, one on the result of the other, of a joined kernel; each join looks at all of them again."""
+
 
 class Fuser:
     """Joins the kernels of one graph.
@@ -130,6 +133,8 @@ class Fuser:
         joined = None
         if consumer.matmul or consumer.attention or consumer.line:
             reason = f"{'an' if consumer.attention else 'a'} {consumer.kind} reads its operands from memory"
+        elif producer.depth + consumer.depth > DEEPEST:
+            reason = "together with its reader it would be a very long program"
         elif not (reason := self._unfit(producer, consumer, i, j)):
             joined = join(producer, consumer, self.reads[i])
             reason = "its reader needs it at other places than its own, or a row is too short to share"

@@ -207,6 +207,11 @@ class Kernel:
         return found
 
     @property
+    def depth(self) -> int:
+        """The length of the longest chain of operations."""
+        return max((e.depth for e in self.expressions()), default=0)
+
+    @property
     def writes(self) -> list[Value]:
         return [s.value for s in self.stores]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from programs import assert_close, for_many_cores, lowered, on_interpret, on_num
 from tensorgrad import ops
 from tensorgrad.autodiff import append_grad
 from tensorgrad.device.base import Limits
+from tensorgrad.lower.fuse import DEEPEST
 from tensorgrad.plan import KernelSpec
 from tensorgrad.tensor import Tensor
 from tensorgrad.wgsl.generate import generate
@@ -120,3 +122,26 @@ def test_the_gradient_of_a_layer_uses_three_products_without_a_transpose() -> No
     low = lowered(program(fn, [np.zeros((96, 64), np.float32), np.zeros((80, 64), np.float32)]))
     layouts = sorted(found[8] for spec in generate(low, Limits()) if (found := BLOCKED.match(spec.name)))
     assert layouts == ["nn", "nt", "tn"]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [ops.tanh, lambda x: ops.flip(x, 0) + 0.5, lambda x: x + 0.1 * ops.sin(x)],
+    ids=["tanh", "flip", "sums"],
+)
+def test_long_chains_are_cut(step: Callable[[Tensor], Tensor]) -> None:
+    """Composing is recursive, and each join walks what is joined: neither may grow with the length of a program."""
+    length = 400
+
+    def fn(x: Tensor) -> list[Tensor]:
+        y = x
+        for _ in range(length):
+            y = step(y)
+        return [y, *append_grad(ops.sum(y), [x])]
+
+    p = program(fn, [np.linspace(-1, 1, 17, dtype=np.float32)])
+    low = lowered(p)
+    assert max(kernel.depth for kernel in low.kernels) <= DEEPEST
+    assert len(low.kernels) < length / 4
+    for found, wanted in zip(on_interpret(p, low), on_numpy(p), strict=True):
+        assert_close(found, wanted, 1e-4, 1e-6)
