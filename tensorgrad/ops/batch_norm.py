@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.arena import place
-from tensorgrad.ops.core import TensorLike, tensor
+from tensorgrad.ops.core import TensorLike, in_f32, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.normalization import in_groups
 from tensorgrad.ops.reduce import mean, require_float
@@ -18,6 +18,7 @@ from tensorgrad.tensor import Tensor
 from tensorgrad.trace import update_state, updated_state
 
 
+@in_f32
 def batch_norm(
     x: TensorLike,
     running_mean: TensorLike | None,
@@ -79,6 +80,7 @@ def batch_norm(
     return custom_grad(out, _batch_norm_grad, x, middle, spread, *affine, args=args)
 
 
+@in_f32
 def instance_norm(
     x: TensorLike,
     running_mean: TensorLike | None = None,

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import Axis, TensorLike, tensor
+from tensorgrad.ops.core import Axis, TensorLike, cast, in_f32, refuse_keywords, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.indexing import iota
 from tensorgrad.ops.reduce import max as max_
@@ -18,11 +18,14 @@ from tensorgrad.tensor import Tensor
 
 
 def finite_max(x: Tensor, axis: int) -> Tensor:
-    """The row's maximum as a shift that changes no result; 0 for a row of -inf."""
+    """The row's maximum as a shift that changes no result; 0 for a row of -inf, and for an empty one."""
+    if not x.shape[axis]:
+        return sum_(x, axis, keepdims=True)
     top = ew.stop_gradient(max_(x, axis, keepdims=True))
     return ew.where(ew.equal(top, -math.inf), 0.0, top)
 
 
+@in_f32
 def logsumexp(x: TensorLike, axis: Axis = -1, keepdims: bool = False, **kw: Any) -> Tensor:
     """log(sum(exp(x))) over axes, without overflow; -inf for a row of -inf, inf for one with an inf."""
     x = require_float("logsumexp", tensor(x))
@@ -36,9 +39,24 @@ def logsumexp(x: TensorLike, axis: Axis = -1, keepdims: bool = False, **kw: Any)
 
 
 def softmax(x: TensorLike, axis: int = -1, **kw: Any) -> Tensor:
-    """exp(x) scaled to sum to 1 along an axis. A row of -inf gives NaN, as in PyTorch."""
-    x = require_float("softmax", tensor(x))
-    axis = check_axis("softmax", kw.pop("dim", axis), x.ndim)
+    """exp(x) scaled to sum to 1 along an axis. A row of -inf gives NaN, as in PyTorch.
+
+    Args:
+        axis: PyTorch's `dim=` is accepted.
+        dtype: convert the elements first.
+    """
+    return _softmax(*_along("softmax", x, axis, kw))
+
+
+def _along(name: str, x: TensorLike, axis: int, kw: dict[str, Any]) -> tuple[Tensor, int]:
+    x, axis, dtype = tensor(x), kw.pop("dim", axis), kw.pop("dtype", None)
+    refuse_keywords(name, kw)
+    x = require_float(name, x if dtype is None else cast(x, dtype))
+    return x, check_axis(name, axis, x.ndim)
+
+
+@in_f32
+def _softmax(x: Tensor, axis: int) -> Tensor:
     weights = ew.exp(x - finite_max(x, axis))
     return custom_grad(weights / sum_(weights, axis, keepdims=True), _softmax_grad, x, args=(axis,))
 
@@ -48,9 +66,12 @@ def _softmax_grad(g: Tensor, out: Tensor, x: Tensor, axis: int) -> tuple[Tensor]
 
 
 def log_softmax(x: TensorLike, axis: int = -1, **kw: Any) -> Tensor:
-    """The logarithm of `softmax`, without its underflow."""
-    x = require_float("log_softmax", tensor(x))
-    axis = check_axis("log_softmax", kw.pop("dim", axis), x.ndim)
+    """The logarithm of `softmax`, without its underflow; arguments as `softmax`."""
+    return _log_softmax(*_along("log_softmax", x, axis, kw))
+
+
+@in_f32
+def _log_softmax(x: Tensor, axis: int) -> Tensor:
     # shifting first: x - logsumexp(x) would lose the logarithm beside a large x
     shifted = x - finite_max(x, axis)
     out = shifted - ew.log(sum_(ew.exp(shifted), axis, keepdims=True))
@@ -70,11 +91,13 @@ def where_causal(x: TensorLike, other: TensorLike = -math.inf) -> Tensor:
     return ew.where(visible, x, other)
 
 
+@in_f32
 def softmax_causal(x: TensorLike) -> Tensor:
     """`softmax` over the last axis of `[..., T, T]`, of the keys up to the query."""
     return softmax(where_causal(x), -1)
 
 
+@in_f32
 def layer_norm(
     x: TensorLike,
     normalized_shape: int | tuple[int, ...],

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import TensorLike, cast, tensor
+from tensorgrad.ops.core import TensorLike, cast, in_f32, tensor
 from tensorgrad.ops.losses import Reduction, float_pair, reduced, require
 from tensorgrad.ops.views import expand_dims
 from tensorgrad.shape import fail
 from tensorgrad.tensor import Tensor
 
 
+@in_f32
 def poisson_nll_loss(
     input: TensorLike,
     target: TensorLike,
@@ -47,6 +48,7 @@ def poisson_nll_loss(
     return reduced(name, values, reduction)
 
 
+@in_f32
 def gaussian_nll_loss(
     input: TensorLike,
     target: TensorLike,

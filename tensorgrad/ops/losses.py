@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import TensorLike, cast, require, tensor
+from tensorgrad.ops.core import TensorLike, cast, in_f32, require, tensor
 from tensorgrad.ops.reduce import mean, require_float
 from tensorgrad.ops.reduce import sum as sum_
 from tensorgrad.shape import check_axis, fail
@@ -53,6 +53,7 @@ def float_pair(name: str, input: TensorLike, target: TensorLike) -> tuple[Tensor
 # Differences ------------------------------------------------------------------------------
 
 
+@in_f32
 def mse_loss(
     input: TensorLike, target: TensorLike, reduction: Reduction = "mean", weight: TensorLike | None = None
 ) -> Tensor:
@@ -73,6 +74,7 @@ def mse_loss(
     return weighed("mse_loss", ew.square(input - target), weight, reduction)
 
 
+@in_f32
 def l1_loss(
     input: TensorLike, target: TensorLike, reduction: Reduction = "mean", weight: TensorLike | None = None
 ) -> Tensor:
@@ -91,6 +93,7 @@ def l1_loss(
     return weighed("l1_loss", ew.abs(input - target), weight, reduction)
 
 
+@in_f32
 def smooth_l1_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean", beta: float = 1.0) -> Tensor:
     """Half the squared difference over `beta` where it is smaller than that, else its size less `beta / 2`.
 
@@ -113,6 +116,7 @@ def smooth_l1_loss(input: TensorLike, target: TensorLike, reduction: Reduction =
     return reduced("smooth_l1_loss", values, reduction)
 
 
+@in_f32
 def huber_loss(
     input: TensorLike,
     target: TensorLike,
@@ -152,6 +156,7 @@ def _bent(size: Tensor, at: float) -> Tensor:
 # Angles -----------------------------------------------------------------------------------
 
 
+@in_f32
 def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors: their product over their lengths.
 
@@ -175,6 +180,7 @@ def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float =
     return sum_(first * second, axis)
 
 
+@in_f32
 def cosine_embedding_loss(
     input1: TensorLike,
     input2: TensorLike,

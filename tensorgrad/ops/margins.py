@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.activations import logsigmoid, relu, softplus
-from tensorgrad.ops.core import TensorLike, cast, tensor
+from tensorgrad.ops.core import TensorLike, cast, in_f32, tensor
 from tensorgrad.ops.indexing import integers, one_hot
 from tensorgrad.ops.losses import Reduction, float_pair, reduced, require
 from tensorgrad.ops.normalization import pairwise_distance
@@ -23,6 +23,7 @@ from tensorgrad.trace import expect_index
 # Of two sides ----------------------------------------------------------------------------
 
 
+@in_f32
 def soft_margin_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean") -> Tensor:
     """`log(1 + exp(-target * input))`.
 
@@ -42,6 +43,7 @@ def soft_margin_loss(input: TensorLike, target: TensorLike, reduction: Reduction
     return reduced("soft_margin_loss", softplus(-target * input), reduction)
 
 
+@in_f32
 def hinge_embedding_loss(
     input: TensorLike, target: TensorLike, margin: float = 1.0, reduction: Reduction = "mean"
 ) -> Tensor:
@@ -65,6 +67,7 @@ def hinge_embedding_loss(
     return reduced(name, apart + ew.where(ew.equal(target, -1), 0.0, input), reduction)
 
 
+@in_f32
 def margin_ranking_loss(
     input1: TensorLike,
     input2: TensorLike,
@@ -100,6 +103,7 @@ def margin_ranking_loss(
 # Of three -----------------------------------------------------------------------------------
 
 
+@in_f32
 def triplet_margin_loss(
     anchor: TensorLike,
     positive: TensorLike,
@@ -135,6 +139,7 @@ def triplet_margin_loss(
     return _triplets("triplet_margin_loss", (anchor, positive, negative), distance, margin, swap, reduction)
 
 
+@in_f32
 def triplet_margin_with_distance_loss(
     anchor: TensorLike,
     positive: TensorLike,
@@ -171,6 +176,7 @@ def _triplets(
 # Of classes -------------------------------------------------------------------------------
 
 
+@in_f32
 def multi_margin_loss(
     input: TensorLike,
     target: TensorLike,
@@ -213,6 +219,7 @@ def multi_margin_loss(
     return reduced(name, sum_(others, -1) / classes, reduction)
 
 
+@in_f32
 def multilabel_margin_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean") -> Tensor:
     """What is missing to 1 between each of a row's labels and each other class, summed, over the classes' number.
 
@@ -244,6 +251,7 @@ def multilabel_margin_loss(input: TensorLike, target: TensorLike, reduction: Red
     return reduced(name, sum_(ew.where(counts, apart, 0.0), (-2, -1)) / classes, reduction)
 
 
+@in_f32
 def multilabel_soft_margin_loss(
     input: TensorLike, target: TensorLike, weight: TensorLike | None = None, reduction: Reduction = "mean"
 ) -> Tensor:

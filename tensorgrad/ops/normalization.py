@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.composite import layer_norm
-from tensorgrad.ops.core import TensorLike, require, tensor
+from tensorgrad.ops.core import TensorLike, in_f32, require, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.padding import pad
 from tensorgrad.ops.reduce import mean, require_float
@@ -18,6 +18,7 @@ from tensorgrad.shape import fail
 from tensorgrad.tensor import Tensor
 
 
+@in_f32
 def rms_norm(
     x: TensorLike,
     normalized_shape: int | tuple[int, ...],
@@ -57,6 +58,7 @@ def _rms_grad(g: Tensor, out: Tensor, x: Tensor, axes: tuple[int, ...], eps: flo
     return ((g - out * mean(g * out, axes, True)) * _over_rms(x, axes, eps),)
 
 
+@in_f32
 def group_norm(
     x: TensorLike,
     num_groups: int,
@@ -101,6 +103,7 @@ def in_groups(
     return out if bias is None else out + reshape(bias, *affine)
 
 
+@in_f32
 def normalize(x: TensorLike, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12) -> Tensor:
     """Vectors over their p-norm, or over `eps` where that is larger.
 
@@ -119,6 +122,7 @@ def normalize(x: TensorLike, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps
     return x / ew.clamp(norm(x, p, dim, True), eps)
 
 
+@in_f32
 def pairwise_distance(
     x1: TensorLike, x2: TensorLike, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
@@ -139,6 +143,7 @@ def pairwise_distance(
     return norm(x1 - x2 + eps, p, -1, keepdim)
 
 
+@in_f32
 def local_response_norm(x: TensorLike, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """Each channel over `(k + alpha * mean square of `size` channels around it) ** beta`; beyond the ends are zeros.
 

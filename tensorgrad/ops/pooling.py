@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import TensorLike, tensor
+from tensorgrad.ops.core import TensorLike, in_f32, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.indexing import iota
 from tensorgrad.ops.reduce import argmax, require_float
@@ -64,6 +64,7 @@ def max_pool2d(
     return max_pool("max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+@in_f32
 def avg_pool1d(
     x: TensorLike,
     kernel_size: Numbers,
@@ -76,6 +77,7 @@ def avg_pool1d(
     return _avg_pool("avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
+@in_f32
 def avg_pool2d(
     x: TensorLike,
     kernel_size: Numbers,
@@ -97,6 +99,7 @@ def avg_pool2d(
     return _avg_pool("avg_pool2d", 2, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
+@in_f32
 def lp_pool1d(
     x: TensorLike, norm_type: float, kernel_size: Numbers, stride: Numbers | None = None, ceil_mode: bool = False
 ) -> Tensor:
@@ -104,6 +107,7 @@ def lp_pool1d(
     return _lp_pool("lp_pool1d", 1, x, norm_type, kernel_size, stride, ceil_mode)
 
 
+@in_f32
 def lp_pool2d(
     x: TensorLike, norm_type: float, kernel_size: Numbers, stride: Numbers | None = None, ceil_mode: bool = False
 ) -> Tensor:
