@@ -227,9 +227,9 @@ class ParameterDict(_Mapping):
 
     def update(self, items: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         """Adds or replaces several."""
-        if isinstance(items, Mapping) and not isinstance(items, OrderedDict):
-            items = sorted(items.items())
-        super().update(items)
+        given: Any = items
+        plain = isinstance(given, Mapping) and not isinstance(given, OrderedDict)
+        super().update(sorted(given.items()) if plain else given)
 
     def __setitem__(self, name: str, item: Any) -> None:
         super().__setitem__(name, item if isinstance(item, Parameter) else Parameter(item))
