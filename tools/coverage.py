@@ -39,7 +39,6 @@ FILES = {
     "normal permutation rand rand_like randint randn randn_like randperm uniform",
     "tests/unit/test_optim.py": "Lion",
     "tests/unit/test_schedules.py": "LambdaLR WarmupCosineLR",
-    "tests/unit/test_modules.py": "ParameterDict ParameterList",
     "tests/unit/test_trace.py": "step_scalar",
     "tests/unit/test_autodiff.py": "cast",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar, overload
 
@@ -216,13 +217,19 @@ class ParameterDict(_Mapping):
     """Parameters by name.
 
     Args:
-        values: to start with; arrays become parameters.
+        parameters: to start with; arrays become parameters. Names in a plain dict are sorted, as in PyTorch.
     """
 
     _kind = Parameter
 
-    def __init__(self, values: Mapping[str, Any] | None = None) -> None:
-        self.update(values or {})
+    def __init__(self, parameters: Mapping[str, Any] | None = None) -> None:
+        self.update(parameters or {})
+
+    def update(self, items: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+        """Adds or replaces several."""
+        given: Any = items
+        plain = isinstance(given, Mapping) and not isinstance(given, OrderedDict)
+        super().update(sorted(given.items()) if plain else given)
 
     def __setitem__(self, name: str, item: Any) -> None:
         super().__setitem__(name, item if isinstance(item, Parameter) else Parameter(item))

@@ -37,6 +37,7 @@ from tensorgrad.ops.adaptive import (
 )
 from tensorgrad.ops.arithmetic import (
     absolute,
+    add,
     addcdiv,
     addcmul,
     clip,
@@ -61,6 +62,7 @@ from tensorgrad.ops.arithmetic import (
     power,
     reciprocal,
     signbit,
+    sub,
     subtract,
     true_divide,
     trunc,
@@ -146,7 +148,6 @@ from tensorgrad.ops.einsum import (
 )
 from tensorgrad.ops.elementwise import (
     abs,
-    add,
     atan,
     bitcast,
     bitwise_and,
@@ -189,7 +190,6 @@ from tensorgrad.ops.elementwise import (
     sqrt,
     square,
     stop_gradient,
-    sub,
     tanh,
     where,
 )

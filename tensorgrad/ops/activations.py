@@ -353,20 +353,22 @@ def hardshrink(x: TensorLike, lambd: float = 0.5) -> Tensor:
 # Along an axis --------------------------------------------------------------------------------
 
 
-@in_f32
 def softmin(x: TensorLike, axis: int = -1, **kw: Any) -> Tensor:
     """The `softmax` of -x."""
     return softmax(ew.neg(x), axis, **kw)
 
 
 @in_f32
-def gumbel_softmax(logits: TensorLike, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
+def gumbel_softmax(
+    logits: TensorLike, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
     """Draws from categories of which these are the log-probabilities, as weights that can be differentiated.
 
     Args:
         logits: log-probabilities, up to a constant.
         tau: the temperature, positive; the lower, the closer to one-hot.
         hard: give one-hot rows, whose gradient is that of the weights.
+        eps: has no effect, as in PyTorch.
         dim: the axis of the categories.
 
     Source: Jang, Gu and Poole, Categorical reparameterization with Gumbel-softmax (2016).

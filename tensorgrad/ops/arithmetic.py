@@ -247,6 +247,16 @@ def _logit_grad(g: Tensor, out: Tensor, x: Tensor) -> tuple[Tensor]:
     return (ew.where(inside, g / (x * (1 - x)), math.nan),)
 
 
+def add(a: TensorLike, b: TensorLike, *, alpha: float = 1) -> Tensor:
+    """The sum, elementwise; of `b` times `alpha`."""
+    return ew.add(a, b if alpha == 1 else ew.mul(b, alpha))
+
+
+def sub(a: TensorLike, b: TensorLike, *, alpha: float = 1) -> Tensor:
+    """The difference, elementwise; of `b` times `alpha`."""
+    return ew.sub(a, b if alpha == 1 else ew.mul(b, alpha))
+
+
 # Other names of NumPy's and PyTorch's ---------------------------------------------------------
 
-absolute, negative, subtract, multiply, power, clip = ew.abs, ew.neg, ew.sub, ew.mul, ew.pow, ew.clamp
+absolute, negative, subtract, multiply, power, clip = ew.abs, ew.neg, sub, ew.mul, ew.pow, ew.clamp

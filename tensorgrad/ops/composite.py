@@ -38,11 +38,23 @@ def logsumexp(x: TensorLike, axis: Axis = -1, keepdims: bool = False, **kw: Any)
     return out if keepdims else reshape(out, *(n for i, n in enumerate(out.shape) if i not in axes))
 
 
-@in_f32
 def softmax(x: TensorLike, axis: int = -1, **kw: Any) -> Tensor:
-    """exp(x) scaled to sum to 1 along an axis. A row of -inf gives NaN, as in PyTorch."""
-    x = require_float("softmax", tensor(x, kw.pop("dtype", None)))
-    axis = check_axis("softmax", one_axis("softmax", axis, kw, -1), x.ndim)
+    """exp(x) scaled to sum to 1 along an axis. A row of -inf gives NaN, as in PyTorch.
+
+    Args:
+        axis: PyTorch's `dim=` is accepted.
+        dtype: convert the elements first.
+    """
+    return _softmax(*_along("softmax", x, axis, kw))
+
+
+def _along(name: str, x: TensorLike, axis: int, kw: dict[str, Any]) -> tuple[Tensor, int]:
+    x = require_float(name, tensor(x, kw.pop("dtype", None)))
+    return x, check_axis(name, one_axis(name, axis, kw, -1), x.ndim)
+
+
+@in_f32
+def _softmax(x: Tensor, axis: int) -> Tensor:
     weights = ew.exp(x - finite_max(x, axis))
     return custom_grad(weights / sum_(weights, axis, keepdims=True), _softmax_grad, x, args=(axis,))
 
@@ -51,11 +63,13 @@ def _softmax_grad(g: Tensor, out: Tensor, x: Tensor, axis: int) -> tuple[Tensor]
     return (out * (g - sum_(g * out, axis, keepdims=True)),)
 
 
-@in_f32
 def log_softmax(x: TensorLike, axis: int = -1, **kw: Any) -> Tensor:
-    """The logarithm of `softmax`, without its underflow."""
-    x = require_float("log_softmax", tensor(x, kw.pop("dtype", None)))
-    axis = check_axis("log_softmax", one_axis("log_softmax", axis, kw, -1), x.ndim)
+    """The logarithm of `softmax`, without its underflow; arguments as `softmax`."""
+    return _log_softmax(*_along("log_softmax", x, axis, kw))
+
+
+@in_f32
+def _log_softmax(x: Tensor, axis: int) -> Tensor:
     # shifting first: x - logsumexp(x) would lose the logarithm beside a large x
     shifted = x - finite_max(x, axis)
     out = shifted - ew.log(sum_(ew.exp(shifted), axis, keepdims=True))

@@ -326,7 +326,7 @@ def in_f32(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def wide(*args: P.args, **kwargs: P.kwargs) -> R:
         dtypes = {getattr(x, "dtype", None) for x in (*args, *kwargs.values())}
-        if (f16 not in dtypes and HALF not in dtypes) or kwargs.get("dtype"):
+        if f16 not in dtypes and HALF not in dtypes:
             return function(*args, **kwargs)
         f32_args, f32_kwargs = map(_widened, args), {k: _widened(x) for k, x in kwargs.items()}
         out: Any = function(*f32_args, **f32_kwargs)  # type: ignore[reportCallIssue]

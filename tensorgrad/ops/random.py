@@ -125,24 +125,25 @@ def bernoulli(p: TensorLike, shape: Shape | int | None = None) -> Tensor:
     return ew.less(uniform(() if shape is None else shape), p)
 
 
-def dropout(x: TensorLike, p: float = 0.5, training: bool | None = None) -> Tensor:
+def dropout(x: TensorLike, p: float = 0.5, training: bool | None = None, inplace: bool = False) -> Tensor:
     """Zeroes elements with probability `p` and scales the others by `1 / (1 - p)`.
 
     Args:
         training: False returns `x`; None asks the running trace (True in `tg.compile`).
+        inplace: has no effect.
     """
     x = tensor(x)
     return _dropped("dropout", x, p, training, x.shape)
 
 
-def dropout1d(x: TensorLike, p: float = 0.5, training: bool | None = None) -> Tensor:
+def dropout1d(x: TensorLike, p: float = 0.5, training: bool | None = None, inplace: bool = False) -> Tensor:
     """`dropout` of whole channels of `[N, C, L]` or `[C, L]`."""
     x = tensor(x)
     require("dropout1d", "the number of axes", x.ndim, x.ndim in (2, 3), "2 or 3")
     return _dropped("dropout1d", x, p, training, (*x.shape[:-1], 1))
 
 
-def dropout2d(x: TensorLike, p: float = 0.5, training: bool | None = None) -> Tensor:
+def dropout2d(x: TensorLike, p: float = 0.5, training: bool | None = None, inplace: bool = False) -> Tensor:
     """`dropout` of whole channels of images `[N, C, H, W]` (or, as PyTorch has it, of `[N, C, L]`).
 
     Source: Tompson et al., Efficient object localization using convolutional networks (2015).
@@ -152,7 +153,7 @@ def dropout2d(x: TensorLike, p: float = 0.5, training: bool | None = None) -> Te
     return _dropped("dropout2d", x, p, training, (*x.shape[:2], *[1] * (x.ndim - 2)))
 
 
-def alpha_dropout(x: TensorLike, p: float = 0.5, training: bool | None = None) -> Tensor:
+def alpha_dropout(x: TensorLike, p: float = 0.5, training: bool | None = None, inplace: bool = False) -> Tensor:
     """Sets elements to SELU's limit with probability `p`, then shifts and scales all back to mean 0 and variance 1.
 
     Source: Klambauer et al., Self-normalizing neural networks (2017).

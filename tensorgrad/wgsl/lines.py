@@ -6,8 +6,9 @@ what stands before it. One lane alone keeps a running result and needs no barrie
 for short rows, and for so many that all cores are busy.
 
 A row is sorted by Batcher's bitonic network over pairs of a key and a column. The column decides between equal keys,
-which makes the order stable. The pairs are in workgroup memory, where the lanes of a row share them; one lane alone
-has no need of barriers.
+which makes the order stable. The pairs are in workgroup memory, where the lanes of a row share them. One lane alone has
+no need of barriers and has them in memory of its own: a browser sets workgroup memory to zero, and SwiftShader compiles
+that word by word, seconds for what a CPU's 64 rows take.
 
 Source: Batcher, Sorting networks and their applications (1968); Blelloch, Prefix sums and their applications (1990).
 """
@@ -47,9 +48,10 @@ def choose(kernel: Kernel, limits: Limits) -> Shape:
     most = min(SIZE, limits.invocations)
     if line.op == "sort":
         size = _power(columns)
-        lanes = 1 if limits.software else max(1, min(most, size // 2))
-        together = CPU_ROWS if limits.software else most // lanes
-        return Shape(max(1, min(together, _power(rows), limits.workgroup_storage // (PAIR * size))), lanes, True)
+        if limits.software:
+            return Shape(min(CPU_ROWS, _power(rows)), 1, True)
+        lanes = max(1, min(most, size // 2))
+        return Shape(max(1, min(most // lanes, _power(rows), limits.workgroup_storage // (PAIR * size))), lanes, True)
     if limits.software:
         return Shape(CPU_ROWS if rows >= CPU_ROWS else 1, 1, False)
     adjacent = along_memory(kernel)
@@ -233,9 +235,10 @@ class _Scan(_Lines):
 class _Sort(_Lines):
     def write(self) -> None:
         body, lanes, size = self.body, self.shape.lanes, _power(self.columns)
-        shared = f"array<u32, {self.shape.rows * size}>"
-        self.declared += [f"var<workgroup> keys: {shared};", f"var<workgroup> order: {shared};"]
-        body.line(f"let base = place * {size}u;")
+        alone = lanes == 1
+        space, count = ("private", size) if alone else ("workgroup", self.shape.rows * size)
+        self.declared += [f"var<{space}> {name}: array<u32, {count}>;" for name in ("keys", "order")]
+        body.line(f"let base = {'0u' if alone else f'place * {size}u'};")
         with body.loop(f"for (var t = lane; t < {size}u; t += {lanes}u)"):
             body.line(f"let c = min(t, {self.columns - 1}u);")
             self.column("c")

@@ -255,6 +255,14 @@ OTHERS = {
     ),
     "dropout of lines": Called("nn.Dropout1d()", LINES, training=False),
     "batch norms of rows": Called("nn.BatchNorm1d(4)", {"x": normal(6, 4)}, training=False),
+    "parameters": Called(
+        "nn.ParameterList([nn.Linear(3, 2).weight, nn.Linear(3, 2).bias])", {"x": normal(2, 3)}, "x @ m[0].T + m[1]"
+    ),
+    "parameters by name": Called(
+        "nn.ParameterDict({'b': nn.Linear(3, 2).weight, 'a': nn.Linear(3, 2).bias})",
+        {"x": normal(2, 3)},
+        "x @ m['b'].T + m['a']",
+    ),
     "modules by name": Called(
         "nn.ModuleDict({'b': nn.Linear(3, 2), 'a': nn.Tanh()})", {"x": normal(2, 3)}, "m['a'](m['b'](x))"
     ),

@@ -76,6 +76,9 @@ ROWS = [
     *(row._replace(grad=False) for row in _reduced("ties", "y", TIES)[7::2]),
     *(row._replace(grad=False) for row in _reduced("whole", "z", WHOLE)),
     *_reduced("zeros", "y", {"x": f([0, 2], [3, 4]), "i": i([0, 0, 1], [1, 1, 1]), "y": f([0, 5, 2], [0, 0, 3])})[2:4],
+    Row("add scaled", "add(a, b, alpha=-2.5)", {"a": A, "b": B[0]}),
+    Row("sub scaled", "sub(a, b, alpha=3)", {"a": i([5, 2]), "b": i([1, -1])}, grad=False),
+    Row("softmax of numbers", "softmax(i, dim=-1, dtype=a.dtype)", {"i": i([[1, 5, 2]]), "a": f(0)}, grad=False),
     Row("max_pool1d places", "max_pool1d(x, 3, 2, 1, return_indices=True)[1]", {"x": normal(2, 3, 7)}, grad=False),
     Row(
         "max_pool2d places",

@@ -55,6 +55,10 @@ ROWS: list[tuple[str, Callable[[Any], Any], np.ndarray]] = [
     ("lp_pool2d", lambda x: F.lp_pool2d(x / 16, 2.0, 2), IMAGE),
     ("adaptive_avg_pool2d", lambda x: F.adaptive_avg_pool2d(tg.abs(x), 1), IMAGE),
     ("smooth_l1_loss", lambda x: F.smooth_l1_loss(x, x * 0.5, beta=1000.0), VALUES),
+    ("mse_loss", lambda x: F.mse_loss(x / 64, x * 0, weight=x * 0 + 0.5), VALUES),
+    ("poisson_nll_loss", lambda x: F.poisson_nll_loss(x / 5000, x * 0 + 2, full=True), VALUES),
+    ("gaussian_nll_loss", lambda x: F.gaussian_nll_loss(x, x * 0.5, x * 0 + 60000.0), VALUES),
+    ("multi_margin_loss", lambda x: F.multi_margin_loss(x / 64, np.array([1, 0, 2]), 2), VALUES),
     ("cross_entropy", lambda x: F.cross_entropy(x, np.array([1, 0, 2])), VALUES),
     ("binary_cross_entropy_with_logits", lambda x: F.binary_cross_entropy_with_logits(x, x * 0 + 0.5), VALUES),
 ]

@@ -161,10 +161,11 @@ def test_one_workgroup_takes_several_short_rows_and_many_lanes_a_long_one() -> N
     assert shape(lambda x: tg.cumsum(x, 1), 10, 4000, limits=Limits(software=True)) == Shape(1, 1, False)
 
 
-def test_one_lane_has_no_barriers() -> None:
+def test_one_lane_has_no_barriers_and_no_workgroup_memory() -> None:
     low = lowered(program(lambda x: [tg.cumsum(x, 1), tg.argsort(x)], [whole(3, 100)]))
     for spec in generate(low, Limits(software=True)):
         assert "workgroupBarrier" not in spec.wgsl
+        assert "var<workgroup>" not in spec.wgsl
     assert all("workgroupBarrier" in spec.wgsl for spec in generate(low, Limits()))
 
 

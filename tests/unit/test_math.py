@@ -198,6 +198,7 @@ def test_sizes_may_stand_one_by_one() -> None:
     ("text", "error", "message"),
     [
         ("sum(x, keep=True)", TypeError, "sum: unexpected keyword 'keep'"),
+        ("softmax(x, dims=1)", TypeError, "softmax: unexpected keyword 'dims'"),
         ("var(x, dims=1)", TypeError, "var: unexpected keyword 'dims'"),
         ("any(x, 2)", ShapeError, "any: axis 2"),
         ("norm(x, 'nuc')", InputError, "p must be a number or 'fro', got 'nuc'"),
