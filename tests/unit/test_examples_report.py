@@ -1,0 +1,40 @@
+"""`docs/examples.md`: every example has run in full and has reached its figures."""
+
+from __future__ import annotations
+
+import pytest
+
+import train_examples
+from train_examples import Run, Target
+
+
+def test_every_example_reached_its_targets() -> None:
+    assert train_examples.missed(train_examples.stored()) == []
+
+
+def test_the_page_says_what_was_reached() -> None:
+    text = train_examples.PAGE.read_text(encoding="utf-8")
+    assert text == train_examples.page(train_examples.stored()), "run make examples"
+    for run in train_examples.RUNS:
+        assert not run.picture or train_examples.picture_of(run).name in text
+        assert not run.picture or train_examples.picture_of(run).stat().st_size < 100_000
+
+
+def test_every_example_is_run() -> None:
+    files = {
+        file.stem
+        for file in (train_examples.ROOT / "examples").glob("*.py")
+        if "\nSTEPS = " in file.read_text(encoding="utf-8")
+    }
+    assert files == {run.module for run in train_examples.RUNS}
+
+
+def test_a_missed_target_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = (Run("a", {"accuracy": Target(">=", 0.9)}), Run("b", {"loss": Target("<=", 2)}, {"n": 1}))
+    monkeypatch.setattr(train_examples, "RUNS", runs)
+    good = {"a": {"figures": {"accuracy": 0.9}}, "b n=1": {"figures": {"loss": 1.5}}}
+    assert train_examples.missed(good) == []
+    assert train_examples.missed({}) == ["a has not run", "b n=1 has not run"]
+    bad = {"a": {"figures": {}}, "b n=1": {"figures": {"loss": 2.5}}}
+    assert train_examples.missed(bad) == ["a: accuracy is missing, not ≥ 0.9", "b n=1: loss is 2.5, not ≤ 2"]
+    assert train_examples.missed({**good, "a": {"figures": {"accuracy": float("nan")}}})
