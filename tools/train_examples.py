@@ -22,6 +22,9 @@ PAGE = ROOT / "docs" / "examples.md"
 FOLDER = ROOT / "docs" / "examples"
 RESULTS = FOLDER / "results.json"
 
+PYTORCH = json.loads((ROOT / "tests" / "reference" / "examples.json").read_text(encoding="utf-8"))
+"""What the same models have in PyTorch."""
+
 
 class Target(NamedTuple):
     """What a figure must be.
@@ -64,7 +67,25 @@ class Run(NamedTuple):
         return (ast.get_docstring(tree) or "").partition("\n")[0].rstrip(".")
 
 
-RUNS = (Run("mnist", {"held-out accuracy": Target(">=", 0.95)}, picture=True),)
+RUNS = (
+    Run("mnist", {"held-out accuracy": Target(">=", 0.95)}, picture=True),
+    Run(
+        "names",
+        {
+            "validation loss": Target("<=", 1.02 * PYTORCH["names in full"][0]),
+            "less than that of bigrams by": Target(">=", 0),
+        },
+    ),
+    Run("gru", {"held-out accuracy": Target(">=", 0.95)}, picture=True),
+    Run(
+        "gan",
+        {
+            "kinds of digits drawn": Target(">=", 8),
+            "mean certainty": Target(">=", 0.75),
+        },
+        picture=True,
+    ),
+)
 
 
 def missed(results: dict[str, Any]) -> list[str]:
