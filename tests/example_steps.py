@@ -70,6 +70,9 @@ async def supervised(name: str, device: str) -> list[float]:
 
 CASES: dict[str, Callable[[str, str], Coroutine[Any, Any, list[float]]]] = {
     "mnist": supervised,
+    "convnet": supervised,
+    "resnet": supervised,
+    "vae": supervised,
 }
 """How the losses of an example come about."""
 
