@@ -86,6 +86,9 @@ async def adversarial(name: str, device: str) -> list[float]:
 
 CASES: dict[str, Callable[[str, str], Coroutine[Any, Any, list[float]]]] = {
     "mnist": supervised,
+    "convnet": supervised,
+    "resnet": supervised,
+    "vae": supervised,
     "names": supervised,
     "gru": supervised,
     "gan": adversarial,

@@ -25,7 +25,7 @@ from tensorgrad.testing.browser import (
 )
 from tensorgrad.testing.server import StaticServer
 
-PATIENCE = 300.0
+PATIENCE = 600.0
 """Seconds without a sign of life after which we give up."""
 
 PAGE = ROOT / "tools" / "example_page"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from PIL import Image
 
 from example import Result
 
@@ -26,13 +28,18 @@ def draw(result: Result, path: Path, dpi: int = 110) -> None:
         _curve(left.subplots(), result.losses)
         right.suptitle(", ".join(f"{name} {value:.4g}" for name, value in result.figures.items()))
         captions = result.captions or ("",) * len(result.images)
-        cells = right.subplots(-(-len(result.images) // COLUMNS), COLUMNS, squeeze=False).flat
-        for cell, image, caption in zip(cells, result.images, captions, strict=True):
+        cells = right.subplots(-(-len(result.images) // COLUMNS), COLUMNS, squeeze=False).ravel()
+        for cell in cells:
+            cell.axis("off")
+        for cell, image, caption in zip(cells[: len(captions)], result.images, captions, strict=True):
             cell.imshow(image, cmap="gray_r", vmin=0, vmax=1)
             cell.set_title(caption, color="#c0202a" if "not" in caption else "#333333", fontsize=10, pad=2)
-            cell.axis("off")
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=dpi)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=dpi)
+    Image.open(drawn).convert("RGB").quantize(64, Image.Quantize.FASTOCTREE).save(
+        path, optimize=True
+    )  # a palette: a third of the bytes
 
 
 def _curve(axes: Axes, losses: list[float]) -> None:
