@@ -22,7 +22,7 @@ batches = partial(convnet.batches, shift=2)
 
 
 class Block(nn.Module):
-    """Two convolutions, whose result is added to what came in.
+    """Two convolutions, whose result is added to what came in, with SiLU after each.
 
     Args:
         channels: that come in.
@@ -40,8 +40,8 @@ class Block(nn.Module):
             self.shortcut = nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))
 
     def forward(self, x: tg.Tensor) -> tg.Tensor:
-        y = tg.relu(self.bn1(self.conv1(x)))
-        return tg.relu(self.bn2(self.conv2(y)) + self.shortcut(x))
+        y = tg.silu(self.bn1(self.conv1(x)))
+        return tg.silu(self.bn2(self.conv2(y)) + self.shortcut(x))
 
 
 class Model(nn.Module):
@@ -54,7 +54,7 @@ class Model(nn.Module):
         self.out = nn.Linear(32, 10)
 
     def forward(self, x: tg.Tensor) -> tg.Tensor:
-        x = self.blocks(tg.relu(self.bn(self.stem(x))))
+        x = self.blocks(tg.silu(self.bn(self.stem(x))))
         return self.out(x.mean((2, 3)))
 
 

@@ -70,8 +70,8 @@ class Block(nn.Module):
             self.shortcut = nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))
 
     def forward(self, x: Tensor) -> Tensor:
-        y = F.relu(self.bn1(self.conv1(x)))
-        return F.relu(self.bn2(self.conv2(y)) + self.shortcut(x))
+        y = F.silu(self.bn1(self.conv1(x)))
+        return F.silu(self.bn2(self.conv2(y)) + self.shortcut(x))
 
 
 class Resnet(nn.Module):
@@ -83,7 +83,7 @@ class Resnet(nn.Module):
         self.out = nn.Linear(32, 10)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.out(self.blocks(F.relu(self.bn(self.stem(x)))).mean((2, 3)))
+        return self.out(self.blocks(F.silu(self.bn(self.stem(x)))).mean((2, 3)))
 
 
 def resnet() -> list[float]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 import train_examples
+from example import Result
+from picture import draw
 from train_examples import Run, Target
 
 
@@ -40,3 +45,12 @@ def test_a_missed_target_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     bad = {"a": {"figures": {}}, "b n=1": {"figures": {"loss": 2.5}}}
     assert train_examples.missed(bad) == ["a: accuracy is missing, not ≥ 0.9", "b n=1: loss is 2.5, not ≤ 2"]
     assert train_examples.missed({**good, "a": {"figures": {"accuracy": float("nan")}}})
+
+
+@pytest.mark.parametrize("images", [None, 1, 9])
+def test_pictures(images: int | None, tmp_path: Path) -> None:
+    losses = [-float(step) for step in range(60)]
+    shown = None if images is None else np.ones((images, 4, 4))
+    captions = () if images is None else ("3, not 5",) * images
+    draw(Result({"accuracy": 0.5}, losses, shown, captions), tmp_path / "new" / "picture.png")
+    assert (tmp_path / "new" / "picture.png").read_bytes()[1:4] == b"PNG"
