@@ -2,12 +2,14 @@
 #
 # Variables: PYTHON=python3.12 (the interpreter of .venv), PORT=8000 (make serve),
 #            PYODIDE=cdn (make site: take Pyodide from its CDN in place of hosting it),
-#            ARGS="-k name" (make unit, make browser: passed to pytest), WORKERS=2 (make test: processes).
+#            ARGS="-k name" (make unit, make browser: passed to pytest), WORKERS=2 (make test: processes),
+#            EXAMPLES="mnist" (make examples: those alone).
 
 PYTHON  ?= python3
 PORT    ?= 8000
 PYODIDE ?= self
 ARGS    ?=
+EXAMPLES ?=
 WORKERS ?= 2
 
 PY      := .venv/bin/python
@@ -17,7 +19,7 @@ TIMED   := tests/browser/test_a_fresh_page.py
 export PORT PYODIDE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve test lint unit doctest browser wheel site clean
+.PHONY: help setup demo examples serve test lint unit doctest browser wheel site clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -27,7 +29,10 @@ help: ## list the targets
 setup: build/.python build/.pyodide ## install everything that the other targets need (they do it themselves)
 
 demo: build/.site ## train a digit classifier in headless Chromium, picture in out/
-	@$(PY) tools/demo.py
+	@PYTHONPATH=.:examples $(PY) tools/demo.py
+
+examples: build/.site ## train every example in full in headless Chromium, report in docs/examples.md
+	@PYTHONPATH=.:examples $(PY) tools/train_examples.py $(EXAMPLES)
 
 serve: build/.site ## serve the site with the Python REPL on http://127.0.0.1:$(PORT)
 	@$(PY) tools/serve.py
@@ -47,7 +52,7 @@ lint: build/.python ## ruff and pyright
 doctest: build/.python ## the examples in docstrings
 	$(PY) -m pytest -q --doctest-modules tensorgrad $(ARGS)
 
-unit: build/.python ## tests on CPython, no browser
+unit: build/.mnist build/.names ## tests on CPython, no browser
 	$(PY) -m pytest -q tests/unit $(ARGS)
 
 browser: build/.site ## tests in headless Chromium
@@ -58,7 +63,7 @@ wheel: build/.wheel ## dist/tensorgrad_webgpu-*.whl
 site: build/.site ## the static site in build/site/
 
 clean: ## remove what was built; downloads and .venv stay
-	rm -rf dist out build/site build/wheel build/data build/.wheel build/.site build/.mnist
+	rm -rf dist out build/site build/wheel build/data build/.wheel build/.site build/.mnist build/.names
 
 # Stamps: each is the time when its step last succeeded.
 
@@ -86,11 +91,15 @@ build/.mnist: tools/fetch_mnist.py | build/.python
 	@$(PY) tools/fetch_mnist.py
 	@touch $@
 
+build/.names: tools/fetch_names.py | build/.python
+	@$(PY) tools/fetch_names.py
+	@touch $@
+
 build/.wheel: tools/build_wheel.py pyproject.toml README.md LICENSE $(PACKAGE) | build/.python
 	@$(PY) tools/build_wheel.py
 	@touch $@
 
-build/.site: build/.wheel build/.pyodide build/.mnist tools/assemble_site.py $(WEB) build/.choice-$(PYODIDE)
+build/.site: build/.wheel build/.pyodide build/.mnist build/.names tools/assemble_site.py $(WEB) build/.choice-$(PYODIDE)
 	@$(PY) tools/assemble_site.py
 	@touch $@
 
