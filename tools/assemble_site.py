@@ -11,8 +11,6 @@ import json
 import os
 import shutil
 import sys
-import tarfile
-import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from packaging.utils import canonicalize_name
 
 from compile_pyodide import CDN, compile_archives, cut_lock, write_lock
 from paths import BUILD, DIST, DOWNLOADS, PYODIDE, ROOT, SITE, fail, fresh, run, sha256
+from vendor import vendor
 
 WEB = ROOT / "web"
 CDN_LOADER = """// Pyodide from its CDN, with this site's lock file.
@@ -35,7 +34,7 @@ def main() -> None:
     target = fresh(BUILD / "site.new")
     if WEB.is_dir():
         shutil.copytree(WEB, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("vendor.json", "__pycache__"))
-        vendor(target / "vendor")
+        vendor(fresh(target / "vendor"))
     (target / "tensorgrad").mkdir()
     for name in ("replay.js", "program.js"):
         shutil.copy(ROOT / "tensorgrad" / "device" / name, target / "tensorgrad" / name)
@@ -52,22 +51,6 @@ def main() -> None:
     target.rename(SITE)
     size = sum(file.stat().st_size for file in SITE.rglob("*") if file.is_file())
     print(f"{SITE.relative_to(ROOT)}: {size / 1e6:.1f} MB")
-
-
-def vendor(target: Path) -> None:
-    """Copy the files that web/vendor.json names out of their npm packages."""
-    for package in json.loads((WEB / "vendor.json").read_text())["packages"]:
-        target.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory() as name:
-            what = f"{package['name']}@{package['version']}"
-            run(["npm", "pack", "--silent", "--pack-destination", name, what], cwd=Path(name))
-            (archive_path,) = Path(name).glob("*.tgz")
-            with tarfile.open(archive_path) as archive:
-                for source, file in package["files"].items():
-                    member = archive.extractfile(f"package/{source}")
-                    if member is None:
-                        fail(f"{what} has no file {source}")
-                    (target / file).write_bytes(member.read())
 
 
 def pyodide_from_cdn(target: Path, cdn: str) -> None:

@@ -49,7 +49,8 @@ const program = new Program(
   },
   {
     run: (source) => repl.submitProgram(source, `Program, ${source.trimEnd().split('\n').length} lines`),
-    complete: (line) => repl.complete(line),
+    complete: (line, source) => repl.complete(line, source),
+    describe: (expression, source) => repl.describe(expression, source),
     say: (text) => status.say(text),
   },
 );
@@ -61,5 +62,8 @@ part('clear').addEventListener('click', () => repl.clear());
 takeFiles(part('add-files'), part('file-input'), (files) => repl.addFiles(files));
 part('plot-clear').addEventListener('click', () => chart.clear());
 
+repl.session.addEventListener('state', ({ detail }) => {
+  if (detail !== 'loading') program.upgrade();
+});
 program.start();
 repl.start();

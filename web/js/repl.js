@@ -66,7 +66,7 @@ export class Repl {
   /** Puts files into Python's working folder. @param {File[]} files */
   async addFiles(files) {
     for (const file of files) {
-      if (this.session.state === 'loading' || this.session.state === 'failed') {
+      if (this._unable) {
         this._say(`${file.name} was not taken: Python is not there yet.`);
         continue;
       }
@@ -185,9 +185,17 @@ export class Repl {
   }
 
   /** @returns {Promise<{items: string[], start: number}>} */
-  complete(line) {
-    const unable = this.session.state === 'loading' || this.session.state === 'failed';
-    return unable ? Promise.resolve({ items: [], start: line.length }) : this.session.complete(line);
+  async complete(line, program = '') {
+    return this._unable ? { items: [], start: line.length } : this.session.complete(line, program);
+  }
+
+  /** @returns {Promise<{signature: string, doc: string} | null>} */
+  async describe(expression, program = '') {
+    return this._unable ? null : (await this.session.describe(expression, program)).found;
+  }
+
+  get _unable() {
+    return this.session.state === 'loading' || this.session.state === 'failed';
   }
 
   _key(event) {

@@ -2,7 +2,8 @@
 //
 //   page to worker   {type: 'start', flag}              flag: a SharedArrayBuffer of 1 byte, or null
 //                    {type: 'run', id, source, force}
-//                    {type: 'complete', id, line}
+//                    {type: 'complete', id, line, program}
+//                    {type: 'describe', id, expression, program}
 //                    {type: 'interrupt', id}             the id of the run to stop
 //                    {type: 'file', id, name, bytes}     for the working folder
 //                    {type: 'chosen', bytes, error}      a file, or null; or why the page shows none
@@ -14,6 +15,7 @@
 //                    {type: 'stopping', id}              the interrupt was heard
 //                    {type: 'done', id, status, text, line, milliseconds}
 //                    {type: 'completions', id, items, start}
+//                    {type: 'described', id, found}      found: {signature, doc} or null
 //                    {type: 'filed', id, error}
 //                    {type: 'download', name, bytes}     {type: 'choose', accept}
 
@@ -86,9 +88,13 @@ function interrupt(id) {
   }, PATIENCE);
 }
 
-function complete({ id, line }) {
-  const found = console_ ? JSON.parse(console_.complete_line(line)) : { items: [], start: 0 };
+function complete({ id, line, program }) {
+  const found = console_ ? JSON.parse(console_.complete_line(line, program)) : { items: [], start: 0 };
   send({ type: 'completions', id, ...found });
+}
+
+function describe({ id, expression, program }) {
+  send({ type: 'described', id, found: console_ && JSON.parse(console_.describe_name(expression, program)) });
 }
 
 function file({ id, name, bytes }) {
@@ -105,6 +111,7 @@ self.onmessage = ({ data }) => {
     start(data.flag).catch((error) => send({ type: 'failed', message: String(error.message ?? error) }));
   } else if (data.type === 'run') run(data);
   else if (data.type === 'complete') complete(data);
+  else if (data.type === 'describe') describe(data);
   else if (data.type === 'chosen') chosen?.(data);
   else if (data.type === 'file') file(data);
   else if (data.type === 'interrupt') interrupt(data.id);

@@ -62,7 +62,7 @@ def test_shift_enter_opens_a_line_in_a_finished_input(repl: Repl) -> None:
 
 def test_a_pasted_block_runs_as_one(repl: Repl) -> None:
     paste(
-        repl,
+        repl.prompt,
         "def double(x):\n    return 2 * x\n\ntotal = 0\nfor k in range(4):\n    total += double(k)\n\ntotal",
     )
     repl.prompt.press("Enter")
@@ -71,7 +71,7 @@ def test_a_pasted_block_runs_as_one(repl: Repl) -> None:
 
 
 def test_a_pasted_session_loses_its_prompts_and_output(repl: Repl) -> None:
-    paste(repl, ">>> n = 5\n>>> for i in range(2):\n...     n += i\n...\n>>> n\n6\n")
+    paste(repl.prompt, ">>> n = 5\n>>> for i in range(2):\n...     n += i\n...\n>>> n\n6\n")
     repl.prompt.press("Enter")
     expect(repl.entry().locator(".value")).to_have_text("6\n")
 
@@ -203,6 +203,7 @@ def test_control_l_clears_and_exit_is_no_exit(repl: Repl) -> None:
     repl.prompt.press("Control+l")
     expect(repl.page.locator(".entry")).to_have_count(0)
     assert repl.run("help(len)").startswith("Help on built-in function len")
+    assert repl.run("help()").startswith("help(value) tells what a value is")
 
 
 def test_plot_draws_several_curves_and_clear_removes_them(repl: Repl) -> None:
