@@ -134,6 +134,13 @@ def paste(into: Locator, text: str) -> None:
     )
 
 
+def screenshot(page: Page, name: str) -> None:
+    """Kept in `out/page`, to be looked at."""
+    out = SITE.parents[1] / "out" / "page"
+    out.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=out / f"{name}.png", full_page=True)
+
+
 def places(page: Page) -> list[list[float]]:
     """Where the things stand that nothing may push about, from the top of the page."""
     return page.evaluate(

@@ -6,9 +6,12 @@ Pyodide's CDN (as sources, so it starts slower); by default everything is hosted
 
 from __future__ import annotations
 
+import base64
 import email
+import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 import zipfile
@@ -47,10 +50,36 @@ def main() -> None:
     else:
         fail(f"PYODIDE is {place!r}; it can be 'self' (host it with the site) or 'cdn'")
     add_wheel(target / "pyodide")
+    set_policy(target)
+    list_files(target)
     shutil.rmtree(SITE, ignore_errors=True)
     target.rename(SITE)
     size = sum(file.stat().st_size for file in SITE.rglob("*") if file.is_file())
     print(f"{SITE.relative_to(ROOT)}: {size / 1e6:.1f} MB")
+
+
+def set_policy(target: Path) -> None:
+    """Give every page the policy of `_headers`, for hosts that send no headers."""
+    (policy,) = re.findall(r"Content-Security-Policy: (.*)", (target / "_headers").read_text())
+    for page in target.rglob("*.html"):
+        pattern = r'(<meta http-equiv="Content-Security-Policy" content=")[^"]*'
+        text, count = re.subn(pattern, lambda found: found[1] + policy, page.read_text(encoding="utf-8"))
+        if count != 1:
+            fail(f"{page.relative_to(target)} has {count} elements for a Content-Security-Policy, not one")
+        page.write_text(text, encoding="utf-8")
+
+
+def list_files(target: Path) -> None:
+    """What the service worker keeps, each file with its hash; and their common version, in the list and in itself."""
+    files = {
+        path.relative_to(target).as_posix(): "sha256-" + base64.b64encode(bytes.fromhex(sha256(path))).decode()
+        for path in sorted(target.rglob("*"))
+        if path.is_file() and path.name not in ("_headers", "service.js")
+    }
+    version = hashlib.sha256(json.dumps(files).encode()).hexdigest()[:16]
+    (target / "files.json").write_text(json.dumps({"version": version, "files": files}, indent=1))
+    worker = target / "service.js"
+    worker.write_text(worker.read_text().replace("'unversioned'", f"'{version}'"))
 
 
 def pyodide_from_cdn(target: Path, cdn: str) -> None:

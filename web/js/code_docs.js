@@ -11,7 +11,7 @@ export function docs(host) {
   const source = async (view, pos, side) => {
     const found = expressionAt(view.state, pos, side);
     const told = found && (await host.describe(found.text, view.state.doc.toString()));
-    return told ? { pos: found.from, end: found.to, above: true, create: () => ({ dom: shown(told) }) } : null;
+    return told ? { pos: found.from, end: found.to, above: true, create: () => ({ dom: shown(told, view) }) } : null;
   };
   return [
     hoverTooltip(source, { hideOn: (tr, { pos, end }) => Boolean(tr.changes.touchesRange(pos, end)), hoverTime: 400 }),
@@ -23,10 +23,14 @@ export function docs(host) {
   ];
 }
 
-/** For a key: tells of the name at the cursor. */
+/** For a key: tells of the name at the cursor; the second time goes into what is told, to scroll it. */
 export function showDocs(view) {
+  const open = document.querySelector('.code-docs');
+  if (open) {
+    open.focus();
+    return true;
+  }
   const { head } = view.state.selection.main;
-  view.dispatch({ effects: closeHoverTooltips });
   activateHover(view, head, -1, { until: (tr) => tr.docChanged || Boolean(tr.selection) });
   return true;
 }
@@ -70,9 +74,17 @@ function expressionAt(state, pos, side) {
   return { text: name, from: pos - left.length + (left.lastIndexOf('.') + 1), to: pos + right.length };
 }
 
-function shown({ signature, doc }) {
+function shown({ signature, doc }, view) {
   const box = document.createElement('div');
   box.className = 'code-docs';
+  box.tabIndex = 0; // it scrolls
+  box.setAttribute('role', 'group');
+  box.setAttribute('aria-label', 'Documentation');
+  box.addEventListener('keydown', (event) => {
+    if (event.key !== 'Escape') return;
+    hideDocs(view);
+    view.focus();
+  });
   const head = box.appendChild(document.createElement('code'));
   head.textContent = signature;
   if (doc) box.appendChild(document.createElement('pre')).textContent = doc;

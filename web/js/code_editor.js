@@ -89,7 +89,7 @@ export class CodeEditor {
       search({ top: true }),
       docs(this._host),
       EditorView.clipboardInputFilter.of((text, state) => cleanPaste(text, before(state, state.selection.main.from))),
-      EditorView.contentAttributes.of({ 'aria-label': label }),
+      EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
       EditorView.updateListener.of((update) => this._updated(update)),
       this._keys(),
       theme,

@@ -45,6 +45,7 @@ const look = EditorView.theme({
   '.cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]': { background: 'var(--accent)', color: 'var(--accent-ink)' },
   '.cm-completionMatchedText': { textDecoration: 'none', fontWeight: '600' },
   '.code-docs': { maxWidth: 'min(40rem, 90vw)', maxHeight: '10rem', padding: '8px 10px', overflow: 'auto' },
+  '.code-docs:focus-visible': { outlineOffset: '-3px' },
   '.code-docs code': { display: 'block', fontWeight: '600', whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' },
   '.code-docs pre': { margin: '6px 0 0', font: 'var(--size-small) / 1.45 var(--font-code)', whiteSpace: 'pre-wrap' },
 

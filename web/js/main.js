@@ -2,6 +2,7 @@
 
 import { Chart } from './chart.js';
 import { takeFiles } from './files.js';
+import { isolate, keepOffline } from './offline.js';
 import { Program } from './program.js';
 import { Repl } from './repl.js';
 import { Status } from './status.js';
@@ -65,5 +66,7 @@ part('plot-clear').addEventListener('click', () => chart.clear());
 repl.session.addEventListener('state', ({ detail }) => {
   if (detail !== 'loading') program.upgrade();
 });
+repl.session.addEventListener('ready', async () => status.kept(await keepOffline()), { once: true });
+
 program.start();
-repl.start();
+if (!(await isolate())) repl.start();

@@ -8,12 +8,12 @@
 //                    {type: 'file', id, name, bytes}     for the working folder
 //                    {type: 'chosen', bytes, error}      a file, or null; or why the page shows none
 //   worker to page   {type: 'progress', what, loaded, total}   {type: 'device', device}
-//                    {type: 'ready', versions}           {type: 'failed', message}
+//                    {type: 'ready', versions, suspends} {type: 'failed', message}
 //                    {type: 'write', stream, text}       {type: 'plot', text}
 //                    {type: 'started'}                   the input is complete and runs
 //                    {type: 'display', text}
 //                    {type: 'stopping', id}              the interrupt was heard
-//                    {type: 'done', id, status, text, line, milliseconds}
+//                    {type: 'done', id, status, text, line, hint, milliseconds}
 //                    {type: 'completions', id, items, start}
 //                    {type: 'described', id, found}      found: {signature, doc} or null
 //                    {type: 'filed', id, error}
@@ -57,7 +57,8 @@ async function start(shared) {
   );
   files = pyodide.FS;
   const python = pyodide.runPython("__import__('platform').python_version()");
-  send({ type: 'ready', versions: { python, tensorgrad: tensorgrad.__version__, pyodide: pyodide.version } });
+  const versions = { python, tensorgrad: tensorgrad.__version__, pyodide: pyodide.version };
+  send({ type: 'ready', versions, suspends: 'Suspending' in WebAssembly });
   tensorgrad.destroy();
   page.destroy();
 }

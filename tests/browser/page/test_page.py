@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import Playwright, expect
 
 from page_driver import (
-    SITE,
     START,
     SUB_PATH,
     TRAIN,
@@ -17,6 +16,7 @@ from page_driver import (
     launched,
     paste,
     places,
+    screenshot,
     without_isolation,
     without_webgpu,
 )
@@ -342,6 +342,4 @@ def test_it_fits_the_screen_and_nothing_jumps(
     background = repl.page.evaluate("getComputedStyle(document.body).backgroundColor")
     brightness = sum(int(part) for part in re.findall(r"\d+", background)[:3])
     assert (brightness > 384) == (scheme == "light")
-    out = SITE.parents[1] / "out" / "page"
-    out.mkdir(parents=True, exist_ok=True)
-    repl.page.screenshot(path=out / f"{'phone' if width < 500 else 'desktop'}-{scheme}.png", full_page=True)
+    screenshot(repl.page, f"{'phone' if width < 500 else 'desktop'}-{scheme}")

@@ -95,8 +95,11 @@ def test_names_of_an_import_complete_and_tell_before_the_program_has_run(repl: R
     repl.write("len")
     repl.editor.press("F1")
     expect(docs.locator("code")).to_have_text("len(obj, /)")
-    repl.editor.press("Escape")
+    repl.editor.press("F1")
+    expect(docs).to_be_focused()
+    docs.press("Escape")
     expect(docs).to_have_count(0)
+    expect(repl.editor).to_be_focused()
     # Its own names complete as well.
     repl.write("def counted(): pass\n\ncoun")
     repl.editor.press("Control+ ")

@@ -28,6 +28,7 @@ from tensorgrad_page.completing import complete
 from tensorgrad_page.describing import describe, imported
 from tensorgrad_page.forgotten import Forgotten
 from tensorgrad_page.frames import format_exception, line_in
+from tensorgrad_page.hints import hint
 from tensorgrad_page.replaced import replace
 
 LONGEST_REPR = 20_000
@@ -59,7 +60,7 @@ class PageConsole(PyodideConsole):
         """Run one input and return a JSON object: `status` and, by status, `text`.
 
         `incomplete` asks for more lines; `ok` has the value's repr (or nothing); `error` and
-        `interrupted` have the traceback, and the `line` of the input; `exit` is a call of `exit()`.
+        `interrupted` have the traceback, the `line` of the input, and perhaps a `hint`; `exit` is a call of `exit()`.
 
         Args:
             source: the input.
@@ -162,7 +163,7 @@ class PageConsole(PyodideConsole):
             if cancelled:
                 error = KeyboardInterrupt().with_traceback(error.__traceback__)
             status, line = "interrupted" if stopped else "error", line_in(error, filename)
-            return {"status": status, "text": format_exception(error), "line": line}
+            return {"status": status, "text": format_exception(error), "line": line, "hint": hint(error)}
         finally:
             # A cancellation that came too late to be raised must not undo the outcome.
             while self._task is not None and self._task.cancelling():
