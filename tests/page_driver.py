@@ -37,6 +37,7 @@ class Repl:
         page.goto(url)
         if ready:
             self.wait_ready(START)
+            expect(self.editor).to_be_visible(timeout=START)
 
     def _heard(self, message: ConsoleMessage) -> None:
         # On an insecure address Chromium remarks that it ignores the isolation headers.
@@ -51,6 +52,16 @@ class Repl:
     @property
     def prompt(self) -> Locator:
         return self.page.locator("#prompt")
+
+    @property
+    def editor(self) -> Locator:
+        """The program, once CodeMirror shows it."""
+        return self.page.locator(".cm-content")
+
+    @property
+    def text(self) -> Locator:
+        """The text area that holds the program's text, shown or not."""
+        return self.page.locator("#program")
 
     def entry(self) -> Locator:
         """The last entry of the transcript."""
@@ -72,16 +83,27 @@ class Repl:
 
     def program(self, source: str) -> None:
         """Put a program into the editor and run it."""
-        self.page.fill("#program", source)
+        self.write(source)
         self.page.click("#run-program")
+
+    def write(self, source: str) -> None:
+        """Put a program into the editor in place of what is there."""
+        if self.text.is_visible():
+            self.text.fill(source)
+            return
+        self.editor.press("Control+a")
+        self.editor.press("Delete")
+        if source:
+            paste(self.editor, source)
+        expect(self.text).to_have_value(source)
 
     def example(self, file: str = "first.py") -> None:
         """Take an example and run it."""
-        shown = self.page.locator("#program").input_value()
+        shown = self.text.input_value()
         self.page.select_option("#examples", file)
         # The first example is there from the start.
         if not (file == "first.py" and "Two spirals" in shown):
-            expect(self.page.locator("#program")).not_to_have_value(shown)
+            expect(self.text).not_to_have_value(shown)
         self.page.click("#run-program")
 
     def start(self, source: str) -> None:
@@ -98,11 +120,11 @@ class Repl:
         return int(item.get_attribute("data-points") or 0) if item.count() else 0
 
 
-def paste(repl: Repl, text: str) -> None:
+def paste(into: Locator, text: str) -> None:
     """As the clipboard does it; headless Chromium lets no page read the real one."""
-    repl.prompt.focus()
-    repl.page.evaluate(
-        """text => {
+    into.focus()
+    into.evaluate(
+        """(_, text) => {
             const data = new DataTransfer();
             data.setData('text/plain', text);
             const event = new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true});
@@ -110,6 +132,13 @@ def paste(repl: Repl, text: str) -> None:
         }""",
         text,
     )
+
+
+def screenshot(page: Page, name: str) -> None:
+    """Kept in `out/page`, to be looked at."""
+    out = SITE.parents[1] / "out" / "page"
+    out.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=out / f"{name}.png", full_page=True)
 
 
 def places(page: Page) -> list[list[float]]:

@@ -6,13 +6,14 @@ Pyodide's CDN (as sources, so it starts slower); by default everything is hosted
 
 from __future__ import annotations
 
+import base64
 import email
+import hashlib
 import json
 import os
+import re
 import shutil
 import sys
-import tarfile
-import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from packaging.utils import canonicalize_name
 
 from compile_pyodide import CDN, compile_archives, cut_lock, write_lock
 from paths import BUILD, DIST, DOWNLOADS, PYODIDE, ROOT, SITE, fail, fresh, run, sha256
+from vendor import vendor
 
 WEB = ROOT / "web"
 CDN_LOADER = """// Pyodide from its CDN, with this site's lock file.
@@ -35,7 +37,7 @@ def main() -> None:
     target = fresh(BUILD / "site.new")
     if WEB.is_dir():
         shutil.copytree(WEB, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("vendor.json", "__pycache__"))
-        vendor(target / "vendor")
+        vendor(fresh(target / "vendor"))
     (target / "tensorgrad").mkdir()
     for name in ("replay.js", "program.js"):
         shutil.copy(ROOT / "tensorgrad" / "device" / name, target / "tensorgrad" / name)
@@ -48,26 +50,36 @@ def main() -> None:
     else:
         fail(f"PYODIDE is {place!r}; it can be 'self' (host it with the site) or 'cdn'")
     add_wheel(target / "pyodide")
+    set_policy(target)
+    list_files(target)
     shutil.rmtree(SITE, ignore_errors=True)
     target.rename(SITE)
     size = sum(file.stat().st_size for file in SITE.rglob("*") if file.is_file())
     print(f"{SITE.relative_to(ROOT)}: {size / 1e6:.1f} MB")
 
 
-def vendor(target: Path) -> None:
-    """Copy the files that web/vendor.json names out of their npm packages."""
-    for package in json.loads((WEB / "vendor.json").read_text())["packages"]:
-        target.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory() as name:
-            what = f"{package['name']}@{package['version']}"
-            run(["npm", "pack", "--silent", "--pack-destination", name, what], cwd=Path(name))
-            (archive_path,) = Path(name).glob("*.tgz")
-            with tarfile.open(archive_path) as archive:
-                for source, file in package["files"].items():
-                    member = archive.extractfile(f"package/{source}")
-                    if member is None:
-                        fail(f"{what} has no file {source}")
-                    (target / file).write_bytes(member.read())
+def set_policy(target: Path) -> None:
+    """Give every page the policy of `_headers`, for hosts that send no headers."""
+    (policy,) = re.findall(r"Content-Security-Policy: (.*)", (target / "_headers").read_text())
+    for page in target.rglob("*.html"):
+        pattern = r'(<meta http-equiv="Content-Security-Policy" content=")[^"]*'
+        text, count = re.subn(pattern, lambda found: found[1] + policy, page.read_text(encoding="utf-8"))
+        if count != 1:
+            fail(f"{page.relative_to(target)} has {count} elements for a Content-Security-Policy, not one")
+        page.write_text(text, encoding="utf-8")
+
+
+def list_files(target: Path) -> None:
+    """What the service worker keeps, each file with its hash; and their common version, in the list and in itself."""
+    files = {
+        path.relative_to(target).as_posix(): "sha256-" + base64.b64encode(bytes.fromhex(sha256(path))).decode()
+        for path in sorted(target.rglob("*"))
+        if path.is_file() and path.name not in ("_headers", "service.js")
+    }
+    version = hashlib.sha256(json.dumps(files).encode()).hexdigest()[:16]
+    (target / "files.json").write_text(json.dumps({"version": version, "files": files}, indent=1))
+    worker = target / "service.js"
+    worker.write_text(worker.read_text().replace("'unversioned'", f"'{version}'"))
 
 
 def pyodide_from_cdn(target: Path, cdn: str) -> None:

@@ -2,7 +2,8 @@
 
 It serves folders, and files held in memory, on 127.0.0.1, with the two headers that make
 a page cross-origin isolated (so that it may have SharedArrayBuffer, with which Python is
-interrupted), and with right types for modules and WebAssembly.
+interrupted), and with right types for modules and WebAssembly. A folder's own headers, in
+a file `_headers` as several static hosts read it, are sent with its files.
 """
 
 from __future__ import annotations
@@ -13,6 +14,12 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+ISOLATION = {
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+}
 
 
 class _Handler(SimpleHTTPRequestHandler):
@@ -49,9 +56,8 @@ class _Handler(SimpleHTTPRequestHandler):
         self.wfile.write(body)
 
     def end_headers(self) -> None:
-        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
-        self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
-        self.send_header("Cross-Origin-Resource-Policy", "cross-origin")
+        for name, value in self.server.headers_of(urlsplit(self.path).path).items():
+            self.send_header(name, value)
         self.send_header("Access-Control-Allow-Origin", "*")
         self.send_header("Cache-Control", "no-cache")
         super().end_headers()
@@ -69,6 +75,8 @@ class StaticServer(ThreadingHTTPServer):
             other the path of a file whose content is given as bytes.
         port: 0 takes a free one.
         verbose: whether requests are printed.
+        headers: what is sent in place of those of isolation and of `_headers` files; an empty dictionary makes
+            a host that sets none.
 
     Example:
         >>> import urllib.request
@@ -79,9 +87,17 @@ class StaticServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, mounts: Mapping[str, Path | bytes], *, port: int = 0, verbose: bool = False) -> None:
+    def __init__(
+        self,
+        mounts: Mapping[str, Path | bytes],
+        *,
+        port: int = 0,
+        verbose: bool = False,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         self.mounts = dict(sorted(mounts.items(), key=lambda entry: -len(entry[0])))
         self.verbose = verbose
+        self._headers = headers
         super().__init__(("127.0.0.1", port), _Handler)
         self._thread = threading.Thread(target=self.serve_forever, name="tensorgrad-server", daemon=True)
 
@@ -89,6 +105,15 @@ class StaticServer(ThreadingHTTPServer):
     def url(self) -> str:
         """The address, without a slash at the end."""
         return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def headers_of(self, path: str) -> Mapping[str, str]:
+        """What is sent with the file at a path of this server."""
+        if self._headers is not None:
+            return self._headers
+        for prefix, place in self.mounts.items():
+            if isinstance(place, Path) and path.startswith(prefix):
+                return {**ISOLATION, **_headers_in(place / "_headers")}
+        return ISOLATION
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a browser that closed its connection in the middle."""
@@ -101,3 +126,13 @@ class StaticServer(ThreadingHTTPServer):
         self.shutdown()
         self._thread.join()
         self.server_close()
+
+
+def _headers_in(file: Path) -> dict[str, str]:
+    """The headers for all files, `/*`, in a `_headers` file; none where there is no file."""
+    if not file.is_file():
+        return {}
+    lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if lines[0] != "/*":
+        raise ValueError(f"{file} has headers for {lines[0]}; only those for /* are read")
+    return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}

@@ -28,9 +28,9 @@ def importable() -> Iterator[None]:
 
 
 def modules() -> list[ModuleType]:
-    from tensorgrad_page import blocks, completing, frames, plotting
+    from tensorgrad_page import blocks, completing, describing, frames, hints, plotting
 
-    return [blocks, completing, frames, plotting]
+    return [blocks, completing, describing, frames, hints, plotting]
 
 
 def test_its_examples_hold() -> None:

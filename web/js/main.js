@@ -2,6 +2,7 @@
 
 import { Chart } from './chart.js';
 import { takeFiles } from './files.js';
+import { isolate, keepOffline } from './offline.js';
 import { Program } from './program.js';
 import { Repl } from './repl.js';
 import { Status } from './status.js';
@@ -49,7 +50,8 @@ const program = new Program(
   },
   {
     run: (source) => repl.submitProgram(source, `Program, ${source.trimEnd().split('\n').length} lines`),
-    complete: (line) => repl.complete(line),
+    complete: (line, source) => repl.complete(line, source),
+    describe: (expression, source) => repl.describe(expression, source),
     say: (text) => status.say(text),
   },
 );
@@ -61,5 +63,10 @@ part('clear').addEventListener('click', () => repl.clear());
 takeFiles(part('add-files'), part('file-input'), (files) => repl.addFiles(files));
 part('plot-clear').addEventListener('click', () => chart.clear());
 
+repl.session.addEventListener('state', ({ detail }) => {
+  if (detail !== 'loading') program.upgrade();
+});
+repl.session.addEventListener('ready', async () => status.kept(await keepOffline()), { once: true });
+
 program.start();
-repl.start();
+if (!(await isolate())) repl.start();

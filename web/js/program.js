@@ -1,102 +1,55 @@
 // The program beside the console: its text, where it comes from, and where it is kept.
 
-import { Editor } from './editor.js';
-import { STEP } from './indent.js';
+import { ProgramArea } from './program_area.js';
 import { linkTo, programIn } from './share.js';
 import { load, save } from './storage.js';
 
 const KEY = 'tensorgrad.program';
 const FIRST = 'first.py';
 
-/** A text area for many lines: Enter is a new line, and what is typed runs by Ctrl+Enter or Shift+Enter. */
-class ProgramEditor extends Editor {
-  /** Puts another text in its place; the browser's undo brings the old one back. */
-  replace(text) {
-    this.focus();
-    this._area.select();
-    this._insert(text);
-    this._area.setSelectionRange(0, 0);
-    this._area.scrollTop = 0;
-  }
-
-  _enter(event) {
-    event.preventDefault();
-    if (this._completions.picked) this._accept(this._completions.picked);
-    else if (event.ctrlKey || event.metaKey || event.shiftKey) this._host.submit(this.value);
-    else this.newLine();
-  }
-
-  _vertical(event, step) {
-    if (!this._completions.open) return;
-    event.preventDefault();
-    this._completions.move(step);
-  }
-
-  /** Moves the selected lines; Shift+Tab in a line without indentation leaves. */
-  _tab(event) {
-    const { selectionStart, selectionEnd, value } = this._area;
-    const several = value.slice(selectionStart, selectionEnd).includes('\n');
-    const dents = event.shiftKey && this._selectedLines().some((line) => line.startsWith(' '));
-    if (this._leaving || this._completions.open || !(several || dents)) super._tab(event);
-    else {
-      event.preventDefault();
-      this._shift(event.shiftKey);
-    }
-  }
-
-  _selectedLines() {
-    const { start, end } = this._lineSpan();
-    return this._area.value.slice(start, end).split('\n');
-  }
-
-  _lineSpan() {
-    const { selectionStart, selectionEnd, value } = this._area;
-    const start = value.lastIndexOf('\n', selectionStart - 1) + 1;
-    // A selection that ends at the start of a line does not hold that line.
-    const last = selectionEnd > selectionStart && value[selectionEnd - 1] === '\n' ? selectionEnd - 1 : selectionEnd;
-    const end = value.indexOf('\n', last);
-    return { start, end: end < 0 ? value.length : end };
-  }
-
-  _shift(back) {
-    const { start, end } = this._lineSpan();
-    const moved = this._selectedLines().map((line) => (back ? line.replace(/^ {1,4}/, '') : line && STEP + line));
-    this._area.setSelectionRange(start, end);
-    this._insert(moved.join('\n'));
-    this._area.setSelectionRange(start, start + moved.join('\n').length);
-  }
-
-  _grow() {
-    this._host.changed();
-  }
-}
-
 export class Program {
   /**
    * @param {object} parts elements: area, completions, lines, note, examples, share, run
    * @param {object} host
    * @param {(source: string) => Promise<{line?: number} | undefined>} host.run
-   * @param {(line: string) => Promise<{items: string[], start: number}>} host.complete
+   * @param {(line: string, program: string) => Promise<{items: string[], start: number}>} host.complete
+   * @param {(expression: string, program: string) => Promise<{signature: string, doc: string} | null>} host.describe
    * @param {(text: string) => void} host.say
    */
   constructor(parts, host) {
     this._parts = parts;
     this._host = host;
-    this._editor = null;
-    this._wrong = null;
-    this._editor = new ProgramEditor(parts.area, parts.completions, {
+    this._editing = {
       submit: (source) => this.run(source),
       complete: host.complete,
+      describe: host.describe,
       say: host.say,
-      changed: () => this._changed(),
-    });
+      changed: () => this._note(''),
+    };
+    this._editor = new ProgramArea(parts.area, parts.completions, parts.lines, this._editing);
     // Only what the person types or takes: a link that is looked at replaces nothing.
-    parts.area.addEventListener('input', () => save(KEY, parts.area.value));
-    parts.area.addEventListener('scroll', () => this._number());
-    parts.run.addEventListener('click', () => this.run(parts.area.value));
+    parts.area.addEventListener('input', () => save(KEY, this._editor.value));
+    parts.area.addEventListener('focus', () => this.upgrade());
+    parts.run.addEventListener('click', () => this.run(this._editor.value));
     parts.share.addEventListener('click', () => this._share());
     parts.examples.addEventListener('change', () => this._example());
     addEventListener('hashchange', () => this._fromLink());
+  }
+
+  /** From the plain text area to CodeMirror; where that does not load, the text area stays. */
+  async upgrade() {
+    if (this._upgrading) return;
+    this._upgrading = true;
+    try {
+      const { CodeEditor } = await import('./code_editor.js');
+      const wrong = this._editor.marked;
+      this._editor = new CodeEditor(this._parts.area, this._editing);
+      this._parts.lines.hidden = true;
+      if (wrong) this._editor.mark(wrong);
+    } catch (error) {
+      console.warn(`The program stays in a plain text area: ${error.message}`);
+      this._upgrading = false; // a later visit to it tries again
+    }
   }
 
   /** Fills the editor: from the link, from the last visit, or with the first example. */
@@ -110,7 +63,7 @@ export class Program {
   async run(source) {
     this._mark(null);
     const answer = await this._host.run(source);
-    if (answer?.status === 'error' && answer.line && source === this._parts.area.value) this._mark(answer.line);
+    if (answer?.status === 'error' && answer.line && source === this._editor.value) this._mark(answer.line);
   }
 
   async _fromLink() {
@@ -127,7 +80,7 @@ export class Program {
   }
 
   async _share() {
-    const link = await linkTo(this._parts.area.value);
+    const link = await linkTo(this._editor.value);
     history.replaceState(null, '', link);
     try {
       await navigator.clipboard.writeText(link);
@@ -157,38 +110,12 @@ export class Program {
     }
   }
 
-  _changed() {
-    if (!this._editor) return; // while it is made
-    this._wrong = null;
-    this._number();
-    this._note('');
-  }
-
   _note(text) {
     this._parts.note.textContent = text;
   }
 
   _mark(line) {
-    this._wrong = line;
-    this._number();
+    this._editor.mark(line);
     if (line) this._host.say(`Line ${line} of the program raised an error.`);
   }
-
-  /** The line numbers, and a mark at the line that raised an error. */
-  _number() {
-    const { area, lines } = this._parts;
-    const count = area.value.split('\n').length;
-    const numbers = Array.from({ length: count }, (_, i) => (i + 1 === this._wrong ? `✗ ${i + 1}` : String(i + 1)));
-    if (lines.textContent !== numbers.join('\n')) {
-      lines.replaceChildren(...numbers.flatMap((text, i) => [i ? '\n' : '', this._wrong === i + 1 ? wrong(text) : text]));
-    }
-    lines.style.transform = `translateY(${-area.scrollTop}px)`;
-  }
-}
-
-function wrong(text) {
-  const mark = document.createElement('strong');
-  mark.className = 'wrong-line';
-  mark.textContent = text;
-  return mark;
 }

@@ -4,6 +4,7 @@ import { shown } from './display.js';
 import { Editor } from './editor.js';
 import { choose, download, hint, showSize } from './files.js';
 import { History } from './history.js';
+import { limitsOf } from './limits.js';
 import { Session } from './session.js';
 import { Transcript } from './transcript.js';
 
@@ -66,7 +67,7 @@ export class Repl {
   /** Puts files into Python's working folder. @param {File[]} files */
   async addFiles(files) {
     for (const file of files) {
-      if (this.session.state === 'loading' || this.session.state === 'failed') {
+      if (this._unable) {
         this._say(`${file.name} was not taken: Python is not there yet.`);
         continue;
       }
@@ -110,6 +111,7 @@ export class Repl {
     if (answer.status === 'restarted') return answer;
     if (answer.text) this._transcript.write(answer.status === 'ok' ? 'value' : 'trace', answer.text);
     entry.finish(answer.milliseconds);
+    if (answer.hint) this._transcript.note(answer.hint);
     if (answer.status === 'crashed') this._transcript.note('Python has crashed. Restart starts a new one.');
     if (answer.status === 'exit') this._transcript.note('Python goes on: there is nothing to exit to. Restart starts afresh.');
     if (answer.status === 'error') this._status.say('The input raised an error.');
@@ -139,7 +141,10 @@ export class Repl {
     const on = (type, handler) => this.session.addEventListener(type, ({ detail }) => handler(detail));
     on('progress', (detail) => this._status.progress(detail));
     on('device', ({ device }) => this._status.device(device));
-    on('ready', ({ versions }) => this._status.ready(versions));
+    on('ready', ({ versions, suspends }) => {
+      this._status.ready(versions);
+      this._tellLimits(suspends);
+    });
     on('failed', ({ message }) => this._status.failed(message));
     on('plot', ({ text }) => onPlot(text));
     on('started', () => this._showEntry?.());
@@ -170,6 +175,14 @@ export class Repl {
     }
   }
 
+  /** Once, above what is run. */
+  _tellLimits(suspends) {
+    if (this._told) return;
+    this._told = true;
+    const found = { isolated: this.session.isolated, suspends, memory: navigator.deviceMemory };
+    for (const remark of limitsOf(found)) this._transcript.note(remark);
+  }
+
   _stuck(canRestartOnly) {
     this._mustRestart = canRestartOnly;
     this._say(
@@ -185,9 +198,17 @@ export class Repl {
   }
 
   /** @returns {Promise<{items: string[], start: number}>} */
-  complete(line) {
-    const unable = this.session.state === 'loading' || this.session.state === 'failed';
-    return unable ? Promise.resolve({ items: [], start: line.length }) : this.session.complete(line);
+  async complete(line, program = '') {
+    return this._unable ? { items: [], start: line.length } : this.session.complete(line, program);
+  }
+
+  /** @returns {Promise<{signature: string, doc: string} | null>} */
+  async describe(expression, program = '') {
+    return this._unable ? null : (await this.session.describe(expression, program)).found;
+  }
+
+  get _unable() {
+    return this.session.state === 'loading' || this.session.state === 'failed';
   }
 
   _key(event) {

@@ -42,7 +42,7 @@ export class Session extends EventTarget {
     this._worker.terminate();
     this._clearTimers();
     this._running = null;
-    for (const resolve of this._waiting.values()) resolve({ status: 'restarted', items: [], start: 0 });
+    for (const resolve of this._waiting.values()) resolve({ status: 'restarted', items: [], start: 0, found: null });
     this._waiting.clear();
     this.start();
   }
@@ -56,8 +56,13 @@ export class Session extends EventTarget {
   }
 
   /** @returns {Promise<{items: string[], start: number}>} */
-  complete(line) {
-    return this._ask({ type: 'complete', id: this._nextId++, line });
+  complete(line, program = '') {
+    return this._ask({ type: 'complete', id: this._nextId++, line, program });
+  }
+
+  /** @returns {Promise<{found: {signature: string, doc: string} | null}>} */
+  describe(expression, program = '') {
+    return this._ask({ type: 'describe', id: this._nextId++, expression, program });
   }
 
   /** Puts a file into Python's working folder. @returns {Promise<{error?: string}>} */
@@ -111,6 +116,7 @@ export class Session extends EventTarget {
         this._setState('ready');
         break;
       case 'completions':
+      case 'described':
       case 'filed':
         this._answer(message);
         break;

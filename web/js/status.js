@@ -12,6 +12,7 @@ export class Status {
     this._parts = parts;
     this._timer = null;
     this._ready = '';
+    this._kept = '';
   }
 
   progress({ what, loaded, total }) {
@@ -38,6 +39,12 @@ export class Status {
     this.say('Python is ready.');
   }
 
+  /** Whether the site is there without a network from now on. */
+  kept(kept) {
+    this._kept = kept ? '. Works offline' : '';
+    if (this._parts.line.dataset.state === 'ready') this._show('ready', this._ready + this._kept);
+  }
+
   state(state) {
     clearInterval(this._timer);
     this._parts.bar.hidden = state !== 'loading';
@@ -45,7 +52,7 @@ export class Status {
       this._parts.bar.removeAttribute('value');
       this._show('loading', 'Loading Python');
     } else if (state === 'ready') {
-      this._show('ready', this._ready);
+      this._show('ready', this._ready + this._kept);
     } else if (state === 'running') {
       const since = performance.now();
       // Most inputs are over before this says anything: no flicker.

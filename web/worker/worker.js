@@ -2,18 +2,20 @@
 //
 //   page to worker   {type: 'start', flag}              flag: a SharedArrayBuffer of 1 byte, or null
 //                    {type: 'run', id, source, force}
-//                    {type: 'complete', id, line}
+//                    {type: 'complete', id, line, program}
+//                    {type: 'describe', id, expression, program}
 //                    {type: 'interrupt', id}             the id of the run to stop
 //                    {type: 'file', id, name, bytes}     for the working folder
 //                    {type: 'chosen', bytes, error}      a file, or null; or why the page shows none
 //   worker to page   {type: 'progress', what, loaded, total}   {type: 'device', device}
-//                    {type: 'ready', versions}           {type: 'failed', message}
+//                    {type: 'ready', versions, suspends} {type: 'failed', message}
 //                    {type: 'write', stream, text}       {type: 'plot', text}
 //                    {type: 'started'}                   the input is complete and runs
 //                    {type: 'display', text}
 //                    {type: 'stopping', id}              the interrupt was heard
-//                    {type: 'done', id, status, text, line, milliseconds}
+//                    {type: 'done', id, status, text, line, hint, milliseconds}
 //                    {type: 'completions', id, items, start}
+//                    {type: 'described', id, found}      found: {signature, doc} or null
 //                    {type: 'filed', id, error}
 //                    {type: 'download', name, bytes}     {type: 'choose', accept}
 
@@ -55,7 +57,8 @@ async function start(shared) {
   );
   files = pyodide.FS;
   const python = pyodide.runPython("__import__('platform').python_version()");
-  send({ type: 'ready', versions: { python, tensorgrad: tensorgrad.__version__, pyodide: pyodide.version } });
+  const versions = { python, tensorgrad: tensorgrad.__version__, pyodide: pyodide.version };
+  send({ type: 'ready', versions, suspends: 'Suspending' in WebAssembly });
   tensorgrad.destroy();
   page.destroy();
 }
@@ -86,9 +89,13 @@ function interrupt(id) {
   }, PATIENCE);
 }
 
-function complete({ id, line }) {
-  const found = console_ ? JSON.parse(console_.complete_line(line)) : { items: [], start: 0 };
+function complete({ id, line, program }) {
+  const found = console_ ? JSON.parse(console_.complete_line(line, program)) : { items: [], start: 0 };
   send({ type: 'completions', id, ...found });
+}
+
+function describe({ id, expression, program }) {
+  send({ type: 'described', id, found: console_ && JSON.parse(console_.describe_name(expression, program)) });
 }
 
 function file({ id, name, bytes }) {
@@ -105,6 +112,7 @@ self.onmessage = ({ data }) => {
     start(data.flag).catch((error) => send({ type: 'failed', message: String(error.message ?? error) }));
   } else if (data.type === 'run') run(data);
   else if (data.type === 'complete') complete(data);
+  else if (data.type === 'describe') describe(data);
   else if (data.type === 'chosen') chosen?.(data);
   else if (data.type === 'file') file(data);
   else if (data.type === 'interrupt') interrupt(data.id);

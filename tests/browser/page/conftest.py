@@ -37,7 +37,9 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
 @pytest.fixture(scope="package")
 def shared(browser: Browser, server: StaticServer) -> Iterator[Repl]:
     """One page for the tests that leave it usable, of all files."""
-    context = browser.new_context()
+    context = browser.new_context(
+        service_workers="block"
+    )  # it has tests of its own, and would hide requests from others
     yield Repl(context.new_page(), server.url + SUB_PATH)
     context.close()
 
@@ -58,7 +60,7 @@ def open_page(browser: Browser, server: StaticServer) -> Iterator[Callable[..., 
     def open_one(
         prepare: Callable[[Page], object] = lambda page: None, ready: bool = True, url: str = "", **options: object
     ) -> Repl:
-        contexts.append(browser.new_context(**options))  # type: ignore[arg-type]
+        contexts.append(browser.new_context(service_workers="block", **options))  # type: ignore[arg-type]
         page = contexts[-1].new_page()
         prepare(page)
         return Repl(page, url or server.url + SUB_PATH, ready=ready)

@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import Playwright, expect
 
 from page_driver import (
-    SITE,
     START,
     SUB_PATH,
     TRAIN,
@@ -17,6 +16,7 @@ from page_driver import (
     launched,
     paste,
     places,
+    screenshot,
     without_isolation,
     without_webgpu,
 )
@@ -62,7 +62,7 @@ def test_shift_enter_opens_a_line_in_a_finished_input(repl: Repl) -> None:
 
 def test_a_pasted_block_runs_as_one(repl: Repl) -> None:
     paste(
-        repl,
+        repl.prompt,
         "def double(x):\n    return 2 * x\n\ntotal = 0\nfor k in range(4):\n    total += double(k)\n\ntotal",
     )
     repl.prompt.press("Enter")
@@ -71,7 +71,7 @@ def test_a_pasted_block_runs_as_one(repl: Repl) -> None:
 
 
 def test_a_pasted_session_loses_its_prompts_and_output(repl: Repl) -> None:
-    paste(repl, ">>> n = 5\n>>> for i in range(2):\n...     n += i\n...\n>>> n\n6\n")
+    paste(repl.prompt, ">>> n = 5\n>>> for i in range(2):\n...     n += i\n...\n>>> n\n6\n")
     repl.prompt.press("Enter")
     expect(repl.entry().locator(".value")).to_have_text("6\n")
 
@@ -203,6 +203,7 @@ def test_control_l_clears_and_exit_is_no_exit(repl: Repl) -> None:
     repl.prompt.press("Control+l")
     expect(repl.page.locator(".entry")).to_have_count(0)
     assert repl.run("help(len)").startswith("Help on built-in function len")
+    assert repl.run("help()").startswith("help(value) tells what a value is")
 
 
 def test_plot_draws_several_curves_and_clear_removes_them(repl: Repl) -> None:
@@ -341,6 +342,4 @@ def test_it_fits_the_screen_and_nothing_jumps(
     background = repl.page.evaluate("getComputedStyle(document.body).backgroundColor")
     brightness = sum(int(part) for part in re.findall(r"\d+", background)[:3])
     assert (brightness > 384) == (scheme == "light")
-    out = SITE.parents[1] / "out" / "page"
-    out.mkdir(parents=True, exist_ok=True)
-    repl.page.screenshot(path=out / f"{'phone' if width < 500 else 'desktop'}-{scheme}.png", full_page=True)
+    screenshot(repl.page, f"{'phone' if width < 500 else 'desktop'}-{scheme}")

@@ -17,13 +17,14 @@ EXAMPLES = ["first.py", "line.py", "digits.py", "looking.py"]
 
 
 def test_a_program_runs_and_its_wrong_line_is_marked(repl: Repl) -> None:
-    area, wrong = repl.page.locator("#program"), repl.page.locator(".wrong-line")
+    wrong = repl.page.locator(".wrong-line")
     repl.program("a = 6\nprint(a * 7)\n\ndef f():\n    return 1 / 0\n\nf()")
     expect(repl.entry().locator(".out")).to_have_text("42\n")
     expect(repl.entry().locator(".entry-source")).to_have_text("Program, 7 lines")
     expect(wrong).to_have_text("✗ 5")
-    area.press("Control+End")
-    area.press_sequentially("  # changed")
+    expect(repl.page.locator(".cm-wrong-line")).to_have_text("    return 1 / 0")
+    repl.editor.press("Control+End")
+    repl.editor.press_sequentially("  # changed")
     expect(wrong).to_have_count(0)
     repl.program("a = (")
     expect(wrong).to_have_text("✗ 1")
@@ -32,34 +33,125 @@ def test_a_program_runs_and_its_wrong_line_is_marked(repl: Repl) -> None:
 
 
 def test_the_program_is_written_with_the_keyboard_alone(repl: Repl) -> None:
-    area = repl.page.locator("#program")
-    area.fill("")
-    area.focus()
+    editor = repl.editor
+    repl.write("")
     for line in ("def keyed(n):", "if n:", "return 'some'"):
-        area.press_sequentially(line)
-        area.press("Enter")
-    area.press_sequentially("return 'none'\nkeyed(0), keyed(1)")
-    assert (
-        area.input_value() == "def keyed(n):\n    if n:\n        return 'some'\n    return 'none'\nkeyed(0), keyed(1)"
+        editor.press_sequentially(line)
+        editor.press("Enter")
+    editor.press_sequentially("return 'none'")
+    editor.press("Enter")
+    editor.press_sequentially("keyed(0), keyed(1)")
+    expect(repl.text).to_have_value(
+        "def keyed(n):\n    if n:\n        return 'some'\n    return 'none'\nkeyed(0), keyed(1)"
     )
-    area.press("Control+Enter")
+    editor.press("Control+Enter")
     expect(repl.entry().locator(".value")).to_have_text("('none', 'some')\n")
-    area.fill("x = 1\ny = 2\n")
-    area.press("Control+a")
-    area.press("Tab")
-    assert area.input_value() == "    x = 1\n    y = 2\n"
-    area.press("Shift+Tab")
-    assert area.input_value() == "x = 1\ny = 2\n"
-    area.press("Control+End")
-    area.press_sequentially("key")
-    area.press("Tab")
-    expect(area).to_have_value("x = 1\ny = 2\nkeyed")
-    area.press("Shift+Enter")
+    repl.write("x = 1\ny = 2\n")
+    editor.press("Control+a")
+    editor.press("Tab")
+    expect(repl.text).to_have_value("    x = 1\n    y = 2\n")
+    editor.press("Shift+Tab")
+    expect(repl.text).to_have_value("x = 1\ny = 2\n")
+    editor.press("Control+End")
+    editor.press_sequentially("key")
+    editor.press("Tab")
+    expect(repl.text).to_have_value("x = 1\ny = 2\nkeyed")
+    editor.press("Shift+Enter")
     expect(repl.entry().locator(".value")).to_contain_text("<function keyed")
-    # Escape, then Tab leaves.
-    area.press("Escape")
-    area.press("Tab")
-    expect(area).not_to_be_focused()
+    # Escape, then Tab leaves, as the label says.
+    expect(editor).to_have_accessible_name("Program. Tab indents or completes; Escape, then Tab, leaves.")
+    editor.press("Escape")
+    editor.press("Tab")
+    expect(editor).not_to_be_focused()
+
+
+def test_names_of_an_import_complete_and_tell_before_the_program_has_run(repl: Repl) -> None:
+    repl.run("import sys\nglobals().pop('here', None)")
+    repl.write("import numpy as here\n\ndef mine(): pass\n\n")
+    options, docs = repl.page.locator(".cm-tooltip-autocomplete [role=option]"), repl.page.locator(".code-docs")
+    repl.editor.press("Control+End")
+    repl.editor.press_sequentially("here.lin")
+    expect(options).to_have_text(["linalg", "linspace"])
+    # Enter takes only what was chosen.
+    repl.editor.press("ArrowDown")
+    repl.editor.press("ArrowDown")
+    repl.editor.press("Enter")
+    expect(repl.text).to_have_value(re.compile(r"\nhere\.linspace$"))
+    repl.editor.press_sequentially("(")
+    expect(docs.locator("code")).to_contain_text("linspace(start, stop, num=50")
+    expect(docs).to_contain_text("evenly spaced")
+    repl.editor.press_sequentially("0, [1, 2], 3")
+    expect(docs).to_be_visible()
+    repl.editor.press_sequentially(")")
+    expect(docs).to_have_count(0)
+    expect(repl.text).to_have_value(re.compile(r"\nhere\.linspace\(0, \[1, 2\], 3\)$"))
+    # Under the pointer, and gone with Escape.
+    repl.page.locator(".cm-line", has_text="linspace").get_by_text("linspace").hover()
+    expect(docs.locator("code")).to_contain_text("linspace(start")
+    repl.editor.press("Escape")
+    expect(docs).to_have_count(0)
+    repl.page.mouse.move(0, 0)
+    # By a key, at the cursor.
+    repl.write("len")
+    repl.editor.press("F1")
+    expect(docs.locator("code")).to_have_text("len(obj, /)")
+    repl.editor.press("F1")
+    expect(docs).to_be_focused()
+    docs.press("Escape")
+    expect(docs).to_have_count(0)
+    expect(repl.editor).to_be_focused()
+    # Its own names complete as well.
+    repl.write("def counted(): pass\n\ncoun")
+    repl.editor.press("Control+ ")
+    expect(options).to_have_text(["counted"])
+    repl.editor.press("Tab")
+    expect(repl.text).to_have_value("def counted(): pass\n\ncounted")
+
+
+def test_find_and_replace(repl: Repl) -> None:
+    repl.write("alpha = 1\nbeta = alpha\n")
+    repl.editor.press("Control+f")
+    find = repl.page.get_by_role("textbox", name="Find")
+    expect(find).to_be_focused()
+    find.press_sequentially("alpha")
+    expect(repl.page.locator(".cm-searchMatch")).to_have_count(2)
+    repl.page.get_by_role("textbox", name="Replace").press_sequentially("gamma")
+    repl.page.get_by_role("button", name="replace all").click()
+    expect(repl.text).to_have_value("gamma = 1\nbeta = gamma\n")
+    find.press("Escape")
+    expect(find).to_have_count(0)
+    expect(repl.editor).to_be_focused()
+    repl.editor.press("Control+z")
+    expect(repl.text).to_have_value("alpha = 1\nbeta = alpha\n")
+
+
+def test_without_codemirror_the_text_area_goes_on(open_page: Callable[..., Repl]) -> None:
+    repl = open_page(lambda page: page.route("**/vendor/codemirror.js", lambda route: route.abort()), ready=False)
+    repl.wait_ready(START)
+    repl.text.fill("first = 1\nundefined_name")
+    repl.text.press("Shift+Enter")
+    expect(repl.entry().locator(".trace")).to_contain_text("NameError")
+    expect(repl.page.locator(".wrong-line")).to_have_text("✗ 2")
+    repl.text.press("Home")
+    repl.text.press("Shift+End")
+    repl.text.press_sequentially("fir")
+    repl.text.press("Tab")
+    expect(repl.text).to_have_value("first = 1\nfirst")
+    repl.text.press("Escape")
+    repl.text.press("Tab")
+    expect(repl.text).not_to_be_focused()
+
+
+def test_what_is_typed_while_the_editor_loads_stays(open_page: Callable[..., Repl]) -> None:
+    repl = open_page(ready=False)
+    repl.text.fill("a = 1\nb = 2")
+    repl.text.press("Control+Home")
+    repl.text.press("End")
+    expect(repl.editor).to_be_focused(timeout=START)
+    repl.editor.press_sequentially("0")
+    expect(repl.text).to_have_value("a = 10\nb = 2")
+    repl.editor.press("Control+z")
+    expect(repl.text).to_have_value("a = 1\nb = 2")
 
 
 @pytest.mark.parametrize("file", EXAMPLES[1:])
@@ -84,24 +176,22 @@ def test_the_menu_has_every_example_and_undo_brings_the_program_back(repl: Repl)
     values = repl.page.locator("#examples option").evaluate_all("options => options.map(option => option.value)")
     assert values == ["", *EXAMPLES]
     assert sorted(EXAMPLES) == sorted(path.name for path in (SITE / "examples").glob("*.py"))
-    area = repl.page.locator("#program")
-    area.fill("mine = 1")
+    repl.write("mine = 1")
     repl.page.select_option("#examples", "line.py")
-    expect(area).to_have_value((SITE / "examples" / "line.py").read_text(encoding="utf-8"))
-    area.press("Control+z")
-    expect(area).to_have_value("mine = 1")
+    expect(repl.text).to_have_value((SITE / "examples" / "line.py").read_text(encoding="utf-8"))
+    repl.editor.press("Control+z")
+    expect(repl.text).to_have_value("mine = 1")
 
 
 def test_a_link_brings_a_program_that_waits_for_run(repl: Repl, open_page: Callable[..., Repl]) -> None:
     source = "print('geteilt: äöü €')\nshared = 1\n"
-    repl.page.fill("#program", source)
+    repl.write(source)
     repl.page.click("#share")
     expect(repl.page.locator("#program-note")).to_contain_text("program")
     link = repl.page.evaluate("location.href")
     repl.page.evaluate("history.replaceState(null, '', location.pathname)")
     other = open_page(url=link)
-    area = other.page.locator("#program")
-    expect(area).to_have_value(source)
+    expect(other.text).to_have_value(source)
     expect(other.page.locator("#program-note")).to_contain_text("It runs when you press Run")
     expect(other.page.locator(".entry")).to_have_count(0)
     assert other.run("'shared' in globals()") == "False"
@@ -110,12 +200,12 @@ def test_a_link_brings_a_program_that_waits_for_run(repl: Repl, open_page: Calla
     # A link that is only looked at is not kept; what is typed is, over a reload.
     assert other.page.evaluate("localStorage.getItem('tensorgrad.program')") is None
     other.page.evaluate("history.replaceState(null, '', location.pathname)")
-    area.fill("kept = 2")
+    other.write("kept = 2")
     other.page.reload()
-    expect(area).to_have_value("kept = 2")
+    expect(other.text).to_have_value("kept = 2")
     other.page.evaluate("location.hash = '#code=damaged!'")
     expect(other.page.locator("#program-note")).to_contain_text("The link is damaged")
-    expect(area).to_have_value("kept = 2")
+    expect(other.text).to_have_value("kept = 2")
     assert other.problems == []
 
 

@@ -46,7 +46,7 @@ def test_pasted_text_fits_its_new_place(repl: Repl) -> None:
 def test_a_body_is_pasted_behind_a_typed_head(repl: Repl) -> None:
     repl.type("def pasted():")
     expect(repl.prompt).to_have_value("def pasted():\n    ")
-    paste(repl, "a = 20\nif a:\n    a += 1\nreturn a\n")
+    paste(repl.prompt, "a = 20\nif a:\n    a += 1\nreturn a\n")
     repl.prompt.press("Enter")
     repl.wait_ready()
     assert repl.run("pasted()") == "21"

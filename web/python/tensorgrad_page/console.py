@@ -25,8 +25,10 @@ from pyodide_js import checkInterrupt, loadPackagesFromImports
 
 from tensorgrad_page.blocks import could_go_on
 from tensorgrad_page.completing import complete
+from tensorgrad_page.describing import describe, imported
 from tensorgrad_page.forgotten import Forgotten
 from tensorgrad_page.frames import format_exception, line_in
+from tensorgrad_page.hints import hint
 from tensorgrad_page.replaced import replace
 
 LONGEST_REPR = 20_000
@@ -58,7 +60,7 @@ class PageConsole(PyodideConsole):
         """Run one input and return a JSON object: `status` and, by status, `text`.
 
         `incomplete` asks for more lines; `ok` has the value's repr (or nothing); `error` and
-        `interrupted` have the traceback, and the `line` of the input; `exit` is a call of `exit()`.
+        `interrupted` have the traceback, the `line` of the input, and perhaps a `hint`; `exit` is a call of `exit()`.
 
         Args:
             source: the input.
@@ -119,10 +121,23 @@ class PageConsole(PyodideConsole):
         task.cancel()
         return waiter is not None
 
-    def complete_line(self, line: str) -> str:
-        """Completions of the last word of `line`, as a JSON object of `items` and `start`."""
+    def complete_line(self, line: str, program: str = "") -> str:
+        """Completions of the last word of `line`, as a JSON object of `items` and `start`.
+
+        Args:
+            line: the text from the start of the line to the cursor.
+            program: what the line stands in; what it imports is known before it has run.
+        """
+        self._completer.namespace = self._known_in(program)
         items, start = complete(line, self.complete)
         return json.dumps({"items": items, "start": start})
+
+    def describe_name(self, expression: str, program: str = "") -> str:
+        """The signature and the docstring of a dotted name, or null, as JSON."""
+        return json.dumps(describe(expression, self._known_in(program)))
+
+    def _known_in(self, program: str) -> dict[str, Any]:
+        return {**imported(program), **self.globals}
 
     async def runcode(self, source: str, code: CodeRunner) -> Any:
         """Load the hosted packages that the source imports, without a word where all goes well; run it."""
@@ -148,7 +163,7 @@ class PageConsole(PyodideConsole):
             if cancelled:
                 error = KeyboardInterrupt().with_traceback(error.__traceback__)
             status, line = "interrupted" if stopped else "error", line_in(error, filename)
-            return {"status": status, "text": format_exception(error), "line": line}
+            return {"status": status, "text": format_exception(error), "line": line, "hint": hint(error)}
         finally:
             # A cancellation that came too late to be raised must not undo the outcome.
             while self._task is not None and self._task.cancelling():

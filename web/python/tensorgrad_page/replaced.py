@@ -1,9 +1,10 @@
-"""What means something else in a page: `input`, `exit` and `quit`, `time.sleep`."""
+"""What means something else in a page: `input`, `help`, `exit` and `quit`, `time.sleep`."""
 
 from __future__ import annotations
 
 import builtins
 import functools
+import pydoc
 import time
 from collections.abc import Callable
 from typing import NoReturn
@@ -19,8 +20,26 @@ def replace(check_interrupt: Callable[[], object]) -> None:
         check_interrupt: raises KeyboardInterrupt where somebody wants to stop what runs.
     """
     builtins.input = no_input
+    builtins.help = Help()
     builtins.exit, builtins.quit = Leaver("exit"), Leaver("quit")
     time.sleep = in_pieces(time.sleep, check_interrupt)
+
+
+class Help:
+    """`help` of a value, or of a name in quotes; alone it would start a dialogue, which needs `input`."""
+
+    def __repr__(self) -> str:
+        return (
+            "help(value) tells what a value is, help('name') what a module, keyword or topic is; help('topics') lists"
+        )
+
+    def __call__(self, *request: object) -> None:
+        if request:
+            pydoc.help(*request)
+        else:
+            print(
+                f"{self!r}.\nFor example: help(len), help('for'), and, after import tensorgrad as tg, help(tg.compile)."
+            )
 
 
 class Leaver:

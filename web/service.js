@@ -1,0 +1,65 @@
+// The site's service worker. It goes to the network first, so that a page is never older than its site; without a network
+// it answers from what it keeps. It also gives pages and workers the headers that some static hosts cannot set: those of
+// cross-origin isolation, with which a busy loop of Python can be interrupted.
+
+const VERSION = 'unversioned'; // of the site's files; the build writes it here, so that a new site is a new service worker
+const CACHE = `tensorgrad-${VERSION}`;
+const ISOLATED = new Set(['document', 'iframe', 'worker', 'sharedworker']);
+const HEADERS = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' };
+const AT_ONCE = 4;
+
+self.addEventListener('install', () => self.skipWaiting());
+self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()));
+self.addEventListener('fetch', (event) => {
+  const { request } = event;
+  if (request.method === 'GET' && request.url.startsWith(self.registration.scope)) event.respondWith(answer(request));
+});
+// The page asks once Python is there: a first visit does not load everything twice at the same time.
+self.addEventListener('message', (event) => {
+  if (event.data === 'keep') event.waitUntil(keep().then((whole) => event.source?.postMessage({ type: 'kept', whole })));
+});
+
+/** Fetches what is not kept of this version yet; each file has to be that of the list. Resolves to whether all is there. */
+async function keep() {
+  try {
+    const list = await (await fetch('files.json', { cache: 'no-cache' })).json();
+    if (list.version !== VERSION) return false; // between two versions of the site; the next visit tries again
+    const cache = await caches.open(CACHE);
+    const have = new Set((await cache.keys()).map(({ url }) => url));
+    const missing = Object.entries(list.files).filter(([file]) => !have.has(new URL(file, self.registration.scope).href));
+    const work = async () => {
+      for (let next = missing.shift(); next; next = missing.shift()) {
+        const [file, integrity] = next;
+        const response = await fetch(new URL(file, self.registration.scope), { integrity, cache: 'no-cache' });
+        if (!response.ok) throw new Error(`${file}: ${response.status}`);
+        await cache.put(new URL(file, self.registration.scope), response);
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, work));
+    for (const name of await caches.keys()) if (name.startsWith('tensorgrad-') && name !== CACHE) await caches.delete(name);
+    return true;
+  } catch (error) {
+    console.warn(`The site is not kept for use without a network: ${error.message}`);
+    return false;
+  }
+}
+
+async function answer(request) {
+  const response = await fetch(request).catch(() => kept(request));
+  return response && ISOLATED.has(request.destination) ? isolated(response) : (response ?? Response.error());
+}
+
+async function kept(request) {
+  // Not of this version alone: an older one is better than none.
+  const url = new URL(request.url);
+  if (url.pathname.endsWith('/')) url.pathname += 'index.html';
+  return (await caches.match(url.href, { ignoreSearch: true })) ?? null;
+}
+
+function isolated(response) {
+  if (response.type === 'opaqueredirect' || response.headers.has('Cross-Origin-Embedder-Policy')) return response;
+  const { status, statusText } = response;
+  const headers = new Headers(response.headers);
+  for (const [name, value] of Object.entries(HEADERS)) headers.set(name, value);
+  return new Response(response.body, { status, statusText, headers });
+}
