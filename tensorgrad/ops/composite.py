@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import Axis, TensorLike, tensor
+from tensorgrad.ops.core import Axis, TensorLike, in_f32, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.indexing import iota
 from tensorgrad.ops.reduce import max as max_
@@ -18,11 +18,14 @@ from tensorgrad.tensor import Tensor
 
 
 def finite_max(x: Tensor, axis: int) -> Tensor:
-    """The row's maximum as a shift that changes no result; 0 for a row of -inf."""
+    """The row's maximum as a shift that changes no result; 0 for a row of -inf, and for an empty one."""
+    if not x.shape[axis]:
+        return sum_(x, axis, keepdims=True)
     top = ew.stop_gradient(max_(x, axis, keepdims=True))
     return ew.where(ew.equal(top, -math.inf), 0.0, top)
 
 
+@in_f32
 def logsumexp(x: TensorLike, axis: Axis = -1, keepdims: bool = False, **kw: Any) -> Tensor:
     """log(sum(exp(x))) over axes, without overflow; -inf for a row of -inf, inf for one with an inf."""
     x = require_float("logsumexp", tensor(x))
@@ -35,6 +38,7 @@ def logsumexp(x: TensorLike, axis: Axis = -1, keepdims: bool = False, **kw: Any)
     return out if keepdims else reshape(out, *(n for i, n in enumerate(out.shape) if i not in axes))
 
 
+@in_f32
 def softmax(x: TensorLike, axis: int = -1, **kw: Any) -> Tensor:
     """exp(x) scaled to sum to 1 along an axis. A row of -inf gives NaN, as in PyTorch."""
     x = require_float("softmax", tensor(x))
@@ -47,6 +51,7 @@ def _softmax_grad(g: Tensor, out: Tensor, x: Tensor, axis: int) -> tuple[Tensor]
     return (out * (g - sum_(g * out, axis, keepdims=True)),)
 
 
+@in_f32
 def log_softmax(x: TensorLike, axis: int = -1, **kw: Any) -> Tensor:
     """The logarithm of `softmax`, without its underflow."""
     x = require_float("log_softmax", tensor(x))
@@ -70,11 +75,13 @@ def where_causal(x: TensorLike, other: TensorLike = -math.inf) -> Tensor:
     return ew.where(visible, x, other)
 
 
+@in_f32
 def softmax_causal(x: TensorLike) -> Tensor:
     """`softmax` over the last axis of `[..., T, T]`, of the keys up to the query."""
     return softmax(where_causal(x), -1)
 
 
+@in_f32
 def layer_norm(
     x: TensorLike,
     normalized_shape: int | tuple[int, ...],

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from tensorgrad.callsite import call_site
 from tensorgrad.checks import require as require
-from tensorgrad.dtypes import BY_NAME, DType, Shape, bool_, f32, from_numpy, i32, promote, promote_scalar
+from tensorgrad.dtypes import BY_NAME, DType, Shape, bool_, f16, f32, from_numpy, i32, promote, promote_scalar
 from tensorgrad.errors import DtypeError, ShapeError
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, const
@@ -23,6 +24,9 @@ TensorLike = Any
 """A Tensor of the running trace, a number, or anything that NumPy makes an array of."""
 
 Axis = int | Sequence[int] | None
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Data:
@@ -293,3 +297,35 @@ def sum_to_shape(x: Tensor, shape: Shape) -> Tensor:
     lead = len(x.shape) - len(shape)
     axes = tuple(i for i, n in enumerate(x.shape) if i < lead or (shape[i - lead] == 1 and n != 1))
     return reshape(sum_(x, check_axes("sum", axes, len(x.shape))), shape) if axes else x
+
+
+def in_f32(function: Callable[P, R]) -> Callable[P, R]:
+    """Makes a composite take operands of f16 as f32 and round its result once, as PyTorch's kernels do.
+
+    A square, an exponential or a sum on the way passes f16's largest number, 65504, long before the result does.
+    """
+
+    @wraps(function)
+    def wide(*args: P.args, **kwargs: P.kwargs) -> R:
+        dtypes = {getattr(x, "dtype", None) for x in (*args, *kwargs.values())}
+        if f16 not in dtypes and HALF not in dtypes:
+            return function(*args, **kwargs)
+        f32_args, f32_kwargs = map(_widened, args), {k: _widened(x) for k, x in kwargs.items()}
+        out: Any = function(*f32_args, **f32_kwargs)  # type: ignore[reportCallIssue]
+        if not dtypes.isdisjoint((f32, *SINGLES)):  # f16 with f32 is f32
+            return out
+        narrowed: Any = tuple(map(_narrowed, out)) if isinstance(out, tuple) else _narrowed(out)
+        return narrowed
+
+    return wide
+
+
+HALF, SINGLES = np.dtype(np.float16), (np.dtype(np.float32), np.dtype(np.float64))
+
+
+def _widened(x: Any) -> Any:
+    return cast(x, f32) if getattr(x, "dtype", None) in (f16, HALF) else x
+
+
+def _narrowed(x: Any) -> Any:
+    return cast(x, f16) if isinstance(x, Tensor) and x.dtype is f32 else x

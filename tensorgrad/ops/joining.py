@@ -82,7 +82,7 @@ def split(x: TensorLike, size: int | Sequence[int], axis: int = 0, **kw: Any) ->
     n = x.shape[axis]
     if isinstance(size, int) and size <= 0:
         fail(f"split: the size of a part must be positive, got {size}")
-    sizes = [min(size, n - i) for i in range(0, n, size)] if isinstance(size, int) else list(size)
+    sizes = [min(size, n - i) for i in range(0, n or 1, size)] if isinstance(size, int) else list(size)
     if sum(sizes) != n:
         fail(f"split: sizes {sizes} do not add up to {n}, the size of axis {axis}")
     starts = [sum(sizes[:i]) for i in range(len(sizes))]

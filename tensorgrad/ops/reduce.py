@@ -231,11 +231,11 @@ def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False, **kw: Any) ->
         axis, keepdims, dtype: as `sum`.
     """
     x = _summands(x, kw)
-    x = x if x.dtype.is_float else cast(x, f32)
+    dtype = x.dtype if x.dtype.is_float else f32
     axes, keepdims = over("mean", x, axis, keepdims, kw)
     count = shape_size([x.shape[a] for a in axes])
-    total = sum(x, axes, keepdims)
-    return total * (1 / count) if count else total / 0.0
+    total = sum(cast(x, f32), axes, keepdims)  # which an f16 may not hold
+    return cast(total * (1 / count) if count else total / 0.0, dtype)
 
 
 def max(x: TensorLike, axis: Axis | Tensor = None, keepdims: bool = False, **kw: Any) -> Tensor:
