@@ -57,12 +57,18 @@ class LessonPage:
         return verdict.inner_text()
 
     def places(self) -> list[list[float]]:
-        """Where the headings and the pictures stand, from the top of the page."""
+        """Where the headings, the pictures and the controls stand, from the top of the page, when the code is there."""
+        self.page.wait_for_function(
+            "[...document.querySelectorAll('[data-code] textarea')].every(area => area.value)", timeout=READY
+        )
         return self.page.evaluate(
-            """() => [...document.querySelectorAll('h2, .stage, .stage *, .cell-head')].map(element => {
-                const {x, y, width, height} = element.getBoundingClientRect();
-                return element.closest('.drawing, table') ? [] : [x + scrollX, y + scrollY, width, height];
-            })"""
+            """() => {
+                const steady = 'h2, .stage > *, figure, .stage button, .field, table, .cell-head';
+                return [...document.querySelectorAll(steady)].map(element => {
+                    const {x, y, width, height} = element.getBoundingClientRect();
+                    return [x + scrollX, y + scrollY, width, height];
+                });
+            }"""
         )
 
     def keep(self, name: str) -> None:

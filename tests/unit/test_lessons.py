@@ -6,6 +6,7 @@ import asyncio
 import doctest
 import importlib.util
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -47,6 +48,20 @@ def test_show_and_check_do_what_their_examples_say() -> None:
     results = [doctest.testmod(module) for module in (checking, showing)]
     assert sum(result.attempted for result in results) >= 8
     assert sum(result.failed for result in results) == 0
+
+
+def test_the_list_has_every_lesson_and_pages_name_files_that_exist() -> None:
+    pages = {path.name: path.read_text(encoding="utf-8") for path in LESSONS.glob("*.html")}
+    links = {name: re.findall(r'(?:href|src)="([^"#:]+)"', text) for name, text in pages.items()}
+    assert {f"./{name}" for name in pages} - {"./index.html"} <= set(links["index.html"])
+    for name, text in pages.items():
+        assert "script-src 'self'" in text
+        assert not re.search(r"<script(?![^>]* src=)|\sstyle=|\son\w+=", text), f"{name} has inline code or style"
+        for link in links[name]:
+            made_later = "../vendor/" in link
+            assert made_later or (LESSONS / link).exists(), f"{name} names {link}"
+        for cell in re.findall(r'data-code="([^"]+)"(?![^>]*data-written)', text):
+            assert (LESSONS / Path(name).stem / cell).is_file(), f"{name} has a cell {cell}"
 
 
 def test_show_refuses_what_no_picture_can_use() -> None:
