@@ -81,5 +81,10 @@ def test_on_a_phone_the_reader_changes_the_pattern_and_the_loss(open_page: Calla
     page.click("#step")
     expect(page.locator("#note")).to_contain_text("raised an error")
     assert "ValueError: mine" in lesson.cell("program.py").locator(".cell-output").inner_text()
+    # So is what has to be stopped.
+    lesson.run("program.py", "async def advance(steps):\n    while True:\n        pass")
+    page.click("#step")
+    lesson.cell("program.py").get_by_role("button", name="Stop").click()
+    expect(lesson.cell("program.py").locator(".cell-output")).to_contain_text("KeyboardInterrupt")
     lesson.keep("lesson-pattern-phone-dark")
     assert lesson.problems == []

@@ -6,6 +6,7 @@ import { Code } from './code.js';
 import { make } from './make.js';
 
 const MOST_SHOWN = 12; // pictures and tables
+const STOPS_AFTER = 600; // ms that what the picture runs may take before it can be stopped; less would flicker
 
 export class Cell {
   /**
@@ -71,6 +72,21 @@ export class Cell {
     this._state.textContent = 'running';
     this._stop.disabled = false;
     this.root.dataset.state = 'running';
+  }
+
+  /** Takes what the picture runs: its output goes below the code, and where it goes on for long, Stop ends it. */
+  get sink() {
+    let timer;
+    return {
+      begin: () => (timer = setTimeout(() => (this._stop.disabled = false), STOPS_AFTER)),
+      finish: ({ status, text }) => {
+        clearTimeout(timer);
+        this._stop.disabled = true;
+        if (text && status !== 'ok') this.write('trace', text);
+      },
+      write: (kind, text) => this.write(kind, text),
+      display: (text) => this.display(text),
+    };
   }
 
   finish({ status, milliseconds, text }) {

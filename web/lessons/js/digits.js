@@ -90,15 +90,7 @@ function note(text, kind = '') {
 
 // What Python does
 
-async function run(source) {
-  const cell = lesson.cell('learn.py');
-  const answered = await lesson.run(source, { write: (kind, text) => cell.write(kind, text), display: (text) => cell.display(text) });
-  if (answered.status === 'ok') return true;
-  pause();
-  note('The code raised an error: it stands below its cell.', 'error');
-  if (answered.text) cell.write('trace', answered.text);
-  return false;
-}
+const run = (source) => lesson.call(source, lesson.cell('learn.py'));
 
 /** Python sees the latest of what is drawn faster than it looks. */
 async function drawn(pixels) {
@@ -168,6 +160,13 @@ lesson.addEventListener('ready', () => {
   note('Live: press Train, and draw.');
   if (!pad.empty) drawn(pad.pixels());
 });
-lesson.addEventListener('lost', pause);
+lesson.addEventListener('wrong', () => {
+  pause();
+  note('The code raised an error, or was stopped: it stands below its cell.', 'error');
+});
+lesson.addEventListener('lost', () => {
+  pause();
+  note('Python restarted: the cells run again.');
+});
 note('A recorded run, until Python is here. You can draw already.', 'recorded');
 lesson.open();

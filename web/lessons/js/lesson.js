@@ -8,7 +8,8 @@ import { values } from './values.js';
 
 /**
  * Events: `show` (detail: the values that Python gave to the picture), `ready` when the cells of the picture have
- * run, `plot` (detail: a message of `plot`), `lost` when Python restarts.
+ * run, `plot` (detail: a message of `plot`), `wrong` when a call of the picture has not ended well, `lost` when Python
+ * restarts.
  */
 export class Lesson extends EventTarget {
   /** @param {string} folder of the lesson's files, from the page */
@@ -70,6 +71,16 @@ export class Lesson extends EventTarget {
     return turn;
   }
 
+  /**
+   * Runs code of the picture, which calls functions of a cell; event `wrong` where it does not end well.
+   * @param {string} source @param {Cell} cell @returns {Promise<boolean>} whether it ended well
+   */
+  async call(source, cell) {
+    const { status } = await this.run(source, cell.sink);
+    if (status !== 'ok') this.dispatchEvent(new CustomEvent('wrong'));
+    return status === 'ok';
+  }
+
   /** Puts a file into Python's working folder. @param {Uint8Array} bytes */
   async put(name, bytes) {
     await this._ready;
@@ -118,7 +129,7 @@ export class Lesson extends EventTarget {
     const take = ({ detail }) => (found = detail.check ?? found);
     this.addEventListener('show', take);
     const source = `import checks, tensorgrad_page.checking\nshow(check=await tensorgrad_page.checking.check(checks.${name}, globals()))`;
-    await this.run(source, { write: (kind, text) => cell.write(kind, text), display: (text) => cell.display(text) });
+    await this.run(source, cell.sink);
     this.removeEventListener('show', take);
     return found;
   }

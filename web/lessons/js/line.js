@@ -63,17 +63,7 @@ function note(text, kind = '') {
   part('note').dataset.kind = kind;
 }
 
-/** Runs code of the picture; what it prints or raises stands below the cell that it calls. */
-async function run(source, cell = lesson.cell('descend.py')) {
-  const sink = { write: (kind, text) => cell.write(kind, text), display: (text) => cell.display(text) };
-  const answer = await lesson.run(source, sink);
-  if (answer.status !== 'ok') {
-    pause();
-    note('The code raised an error: it stands below its cell.', 'error');
-    if (answer.text) cell.write('trace', answer.text);
-  }
-  return answer.status === 'ok';
-}
+const run = (source) => lesson.call(source, lesson.cell('descend.py'));
 
 /** Runs the latest of what comes faster than Python answers. */
 async function send(source) {
@@ -175,6 +165,13 @@ lesson.addEventListener('ready', () => {
   steps = 0;
   note('Live: press Step or Play, drag the points, click into the map.');
 });
-lesson.addEventListener('lost', pause);
+lesson.addEventListener('wrong', () => {
+  pause();
+  note('The code raised an error, or was stopped: it stands below its cell.', 'error');
+});
+lesson.addEventListener('lost', () => {
+  pause();
+  note('Python restarted: the cells run again.');
+});
 note('A recorded run, until Python is here.', 'recorded');
 lesson.open();

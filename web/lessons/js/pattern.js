@@ -97,15 +97,7 @@ async function restart() {
 
 // Training
 
-async function run(source) {
-  const cell = lesson.cell(CELL);
-  const answered = await lesson.run(source, { write: (kind, text) => cell.write(kind, text), display: (text) => cell.display(text) });
-  if (answered.status === 'ok') return true;
-  pause();
-  note('The code raised an error: it stands below the program.', 'error');
-  if (answered.text) cell.write('trace', answered.text);
-  return false;
-}
+const run = (source) => lesson.call(source, lesson.cell(CELL));
 
 async function start() {
   if (playing) return;
@@ -205,7 +197,14 @@ lesson.addEventListener('ready', () => {
   for (const button of buttons) button.disabled = false;
   note('Live: press Play. Point at a neuron to see what it answers.');
 });
-lesson.addEventListener('lost', pause);
+lesson.addEventListener('wrong', () => {
+  pause();
+  note('The code raised an error, or was stopped: it stands below the program.', 'error');
+});
+lesson.addEventListener('lost', () => {
+  pause();
+  note('Python restarted: the program runs again.');
+});
 note('A recorded run, until Python is here.', 'recorded');
 lesson.open();
 lesson.cell(CELL).set(program(settings));
