@@ -6,7 +6,7 @@ const STUCK_AFTER = 2000;
 /**
  * Events: `state` (detail: 'loading' | 'ready' | 'running' | 'failed'), and the worker's messages
  * under their own names (`progress`, `device`, `ready`, `failed`, `started`, `write`, `plot`,
- * `display`, `download`, `choose`), and `stuck`
+ * `display`, `show`, `download`, `choose`), and `stuck`
  * (detail: {canRestartOnly: boolean}) where an interrupt was not heard.
  */
 export class Session extends EventTarget {

@@ -11,7 +11,7 @@
 //                    {type: 'ready', versions, suspends} {type: 'failed', message}
 //                    {type: 'write', stream, text}       {type: 'plot', text}
 //                    {type: 'started'}                   the input is complete and runs
-//                    {type: 'display', text}
+//                    {type: 'display', text}          {type: 'show', text}
 //                    {type: 'stopping', id}              the interrupt was heard
 //                    {type: 'done', id, status, text, line, hint, milliseconds}
 //                    {type: 'completions', id, items, start}

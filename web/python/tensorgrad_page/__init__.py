@@ -1,5 +1,5 @@
 """The Python half of the page: the console that runs what is typed, `plot`, `display`,
-`download` and `read_image`.
+`download`, `read_image` and `show`.
 
 The worker copies this package into Pyodide's file system and calls `start`. Its name
 begins with `tensorgrad`, so its frames are hidden from tracebacks as the library's are.
@@ -27,7 +27,7 @@ def start(
     """Make the console, in the namespace of `__main__`, with the page's own functions in it.
 
     Args:
-        post: takes messages to the page: their type (`started`, `plot` or `display`), and their text.
+        post: takes messages to the page: their type (`started`, `plot`, `display` or `show`), and their text.
         post_file: takes a file's name and bytes there, to be downloaded.
         choose_file: gives a promise of the bytes of a file that the user chooses, or of null.
         without_gpu: whether the page says already that there is no GPU, and why.
@@ -39,6 +39,7 @@ def start(
     from tensorgrad_page.displaying import Display
     from tensorgrad_page.files import Download, read_image
     from tensorgrad_page.plotting import Plot
+    from tensorgrad_page.showing import Show
 
     connect(post_file, choose_file)
     if without_gpu:
@@ -46,6 +47,10 @@ def start(
     plot = Plot(partial(post, "plot"))
     namespace = __main__.__dict__
     namespace.update(
-        plot=plot, display=Display(partial(post, "display")), download=Download(browser.download), read_image=read_image
+        plot=plot,
+        display=Display(partial(post, "display")),
+        download=Download(browser.download),
+        read_image=read_image,
+        show=Show(partial(post, "show")),
     )
     return PageConsole(namespace, on_start=partial(post, "started", ""), after_run=plot.flush)

@@ -49,7 +49,7 @@ class PageConsole(PyodideConsole):
         self._on_start, self._after_run = on_start, after_run
         self._package_messages = create_proxy(lambda message: None)
         self._package_errors = create_proxy(lambda message: print(message, file=sys.stderr))
-        self._inputs = 0
+        self._inputs, self._source = 0, ""
         self._task: asyncio.Task[dict[str, Any]] | None = None
         self._interrupted = False
         replace(checkInterrupt)
@@ -66,7 +66,8 @@ class PageConsole(PyodideConsole):
             source: the input.
             force: run it even where the last block could go on.
         """
-        filename = f"<input {self._inputs + 1}>"
+        again = source == self._source  # what runs over and over is one text: it keeps its name
+        filename = f"<input {self._inputs + (not again)}>"
         try:
             code = self._compiled(source, filename, force)
         except (OverflowError, SyntaxError, ValueError) as error:
@@ -75,7 +76,7 @@ class PageConsole(PyodideConsole):
         if code is None:
             return json.dumps({"status": "incomplete"})
         self._on_start()
-        self._inputs += 1
+        self._inputs, self._source = self._inputs + (not again), source
         # No modification time: linecache.checkcache then leaves the entry alone.
         lines = [line + "\n" for line in source.split("\n")]
         linecache.cache[filename] = (len(source), None, lines, filename)

@@ -1,0 +1,90 @@
+"""Lesson 2: a small network learns a pattern, while everything about it can be changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from lesson_driver import PHONE, WIDE, answer, open_lesson
+from page_driver import SUB_PATH, TRAIN, Repl
+from tensorgrad.testing.server import StaticServer
+
+pytestmark = pytest.mark.page
+
+
+@pytest.fixture
+def url(server: StaticServer) -> str:
+    return f"{server.url}{SUB_PATH}lessons/pattern.html"
+
+
+def test_the_spiral_is_learned_with_the_suggested_settings(open_page: Callable[..., Repl], url: str) -> None:
+    lesson = open_lesson(open_page, url, viewport=WIDE)
+    page = lesson.page
+    expect(page.locator("#note")).to_contain_text("recorded")
+    expect(page.locator("#steps")).not_to_have_text("0")
+    lesson.wait_ready()
+    expect(page.locator("#steps")).to_have_text("0")
+    drawn = page.locator("#answer").evaluate("canvas => canvas.toDataURL()")
+    page.click("#play")
+    # Another learning rate goes on where it is; the program says so, too.
+    expect(page.locator("#steps")).to_have_text(re.compile(r"\d\d"), timeout=TRAIN)
+    page.select_option("#rate", "0.03")
+    expect(page.locator("#note")).to_contain_text("nothing was compiled")
+    program = lesson.cell("program.py").locator("textarea")
+    assert "optim.Adam(0.03)" in program.input_value()
+    expect(page.locator("#test-accuracy")).to_have_text(re.compile(r"9[5-9]\.|100\."), timeout=TRAIN)
+    page.click("#play")
+    reached = int(lesson.text("steps"))
+    assert 50 < reached < 1500
+    assert page.locator("#answer").evaluate("canvas => canvas.toDataURL()") != drawn
+    print(f"{lesson.text('speed')} steps and {lesson.text('pictures')} pictures a second")
+    # What runs over and over is kept once.
+    count = "import linecache\nprint(sum(name.startswith('<input') for name in linecache.cache))"
+    assert int(lesson.run("try_small.py", count)) < 15
+    # What a neuron answers.
+    page.get_by_role("button", name="Layer 2, neuron 3").focus()
+    expect(page.locator("#answer-caption")).to_contain_text("neuron 3 of layer 2")
+    lesson.keep("lesson-pattern-desktop-light")
+    # Another network: another program, which starts anew.
+    page.locator("#depth").fill("1")
+    expect(page.locator("#note")).to_contain_text("A new network", timeout=TRAIN)
+    expect(page.locator("#steps")).to_have_text("0")
+    expect(page.locator(".neuron")).to_have_count(8)
+    page.click("#step")
+    expect(page.locator("#steps")).to_have_text("1")
+    assert lesson.problems == []
+
+
+def test_on_a_phone_the_reader_changes_the_pattern_and_the_loss(open_page: Callable[..., Repl], url: str) -> None:
+    lesson = open_lesson(open_page, url, viewport=PHONE, color_scheme="dark")
+    page = lesson.page
+    expect(page.locator("#train-loss")).not_to_have_text("–")
+    before = lesson.places()
+    lesson.wait_ready()
+    page.locator("#step").press("Enter")
+    expect(page.locator("#steps")).to_have_text("1")
+    page.evaluate("scrollTo(0, 0)")
+    assert lesson.places() == before
+    assert "choose the circles" in lesson.check("try_small.py")
+    page.select_option("#data", "circles")
+    expect(page.locator("#note")).to_contain_text("A new network", timeout=TRAIN)
+    assert "at most 25" in lesson.check("try_small.py")
+    assert "tg.sigmoid first" in lesson.check("try_loss.py")
+    assert lesson.check("try_loss.py", answer("pattern", "loss")).startswith("✓ Right")
+    page.click("#step")
+    expect(page.locator("#steps")).to_have_text("1")
+    # The program is the reader's: an error is shown below it.
+    lesson.run("program.py", "def advance(steps):\n    raise ValueError('mine')")
+    page.click("#step")
+    expect(page.locator("#note")).to_contain_text("raised an error")
+    assert "ValueError: mine" in lesson.cell("program.py").locator(".cell-output").inner_text()
+    # So is what has to be stopped.
+    lesson.run("program.py", "async def advance(steps):\n    while True:\n        pass")
+    page.click("#step")
+    lesson.cell("program.py").get_by_role("button", name="Stop").click()
+    expect(lesson.cell("program.py").locator(".cell-output")).to_contain_text("KeyboardInterrupt")
+    lesson.keep("lesson-pattern-phone-dark")
+    assert lesson.problems == []

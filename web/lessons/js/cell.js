@@ -1,0 +1,129 @@
+// A cell: Python code that can be edited and run, what it printed, and how long it took.
+
+import { shown } from '../../js/display.js';
+import { TextBlock } from '../../js/text.js';
+import { Code } from './code.js';
+import { make } from './make.js';
+
+const MOST_SHOWN = 12; // pictures and tables
+const STOPS_AFTER = 600; // ms that what the picture runs may take before it can be stopped; less would flicker
+
+export class Cell {
+  /**
+   * @param {HTMLElement} root is filled. `data-title` names the cell; `data-lines` is how many lines of output
+   *   there is room for from the start, so that the text below stays where it is.
+   * @param {(cell: Cell, source: string) => Promise<object>} run
+   * @param {() => void} stop
+   */
+  constructor(root, run, stop) {
+    this.root = root;
+    this.original = '';
+    this._run = run;
+    const title = root.dataset.title ?? 'Code';
+    root.classList.add('cell');
+    root.setAttribute('role', 'group');
+    root.setAttribute('aria-label', title);
+    this._button = make('button', { type: 'button', className: 'primary', title: 'Ctrl+Enter' }, 'Run');
+    this._stop = make('button', { type: 'button', disabled: true }, 'Stop');
+    this._restore = make('button', { type: 'button', disabled: true, title: 'Back to the code of the lesson' }, 'Reset');
+    this._time = make('span', { className: 'cell-time' });
+    this._state = make('span', { className: 'cell-state' });
+    const area = make('textarea', { wrap: 'off', spellcheck: false, autocapitalize: 'off', autocomplete: 'off', rows: 1 });
+    area.setAttribute('aria-label', `${title}: Python code`);
+    this.buttons = make('div', { className: 'buttons' }, this._restore, this._stop, this._button);
+    this._output = make('div', { className: 'cell-output', tabIndex: 0 });
+    this._output.setAttribute('role', 'log');
+    this._output.setAttribute('aria-label', `${title}: output`);
+    this._output.style.minHeight = `calc(${root.dataset.lines ?? 1} * 1.5em + 1rem)`;
+    const head = make('div', { className: 'cell-head' }, make('span', { className: 'cell-title' }, title));
+    head.append(this._state, this._time, this.buttons);
+    const colours = make('pre', { className: 'code-colours' });
+    colours.setAttribute('aria-hidden', 'true');
+    root.append(head, make('div', { className: 'cell-code' }, colours, area), this._output);
+    this.code = new Code(area, colours, () => this.run());
+    area.addEventListener('input', () => this._edited());
+    this._button.addEventListener('click', () => this.run());
+    this._stop.addEventListener('click', stop);
+    this._restore.addEventListener('click', () => this.set(this.original));
+  }
+
+  /** The code of the lesson: what Reset brings back. */
+  set(source) {
+    this.original = source.replace(/\s+$/, '');
+    this.code.text = this.original;
+    this._edited();
+  }
+
+  get edited() {
+    return this.code.text !== this.original;
+  }
+
+  run() {
+    return this._run(this, this.code.text);
+  }
+
+  /** The run waits for its turn. */
+  waiting() {
+    this._state.textContent = 'waits for Python';
+  }
+
+  begin() {
+    this.clear();
+    this._state.textContent = 'running';
+    this._stop.disabled = false;
+    this.root.dataset.state = 'running';
+  }
+
+  /** Takes what the picture runs: its output goes below the code, and where it goes on for long, Stop ends it. */
+  get sink() {
+    let timer;
+    return {
+      begin: () => (timer = setTimeout(() => (this._stop.disabled = false), STOPS_AFTER)),
+      finish: ({ status, text }) => {
+        clearTimeout(timer);
+        this._stop.disabled = true;
+        if (text && status !== 'ok') this.write('trace', text);
+      },
+      write: (kind, text) => this.write(kind, text),
+      display: (text) => this.display(text),
+    };
+  }
+
+  finish({ status, milliseconds, text }) {
+    this._stop.disabled = true;
+    this.root.dataset.state = status;
+    this.root.dataset.runs = Number(this.root.dataset.runs ?? 0) + 1;
+    this._state.textContent = { ok: '✓ done', error: '✗ error', interrupted: '◼ stopped' }[status] ?? status;
+    this._time.textContent = milliseconds === undefined ? '' : seconds(milliseconds);
+    if (text) this.write(status === 'ok' ? 'value' : 'trace', text);
+  }
+
+  clear() {
+    this._output.replaceChildren();
+    this._block = null;
+  }
+
+  write(kind, text) {
+    if (this._block?.kind !== kind) {
+      const pre = make('pre', { className: `entry-text ${kind}` });
+      this._output.append(pre);
+      this._block = { kind, text: new TextBlock(pre) };
+    }
+    this._block.text.write(text);
+  }
+
+  /** @param {string} text a message of `display` */
+  display(text) {
+    this._output.append(shown(text));
+    this._block = null;
+    while (this._output.childElementCount > MOST_SHOWN) this._output.firstElementChild.remove();
+  }
+
+  _edited() {
+    this._restore.disabled = !this.edited;
+  }
+}
+
+function seconds(milliseconds) {
+  return milliseconds < 1000 ? `${Math.max(1, Math.round(milliseconds))} ms` : `${(milliseconds / 1000).toFixed(1)} s`;
+}

@@ -1,0 +1,172 @@
+// Lesson 3: a pad, what the network makes of the drawing, and its training.
+
+import { Chart } from '../../js/chart.js';
+import { colour, diverging, onScheme, ramp } from './colour.js';
+import { Pad } from './digits_pad.js';
+import { grid, largest, paint } from './grid.js';
+import { Lesson } from './lesson.js';
+import { make, part } from './make.js';
+import { Recording } from './recording.js';
+
+const STEPS = 10; // a picture
+const LOOK_EVERY = 5; // pictures between two looks at the test digits
+
+const lesson = new Lesson('digits');
+const pad = new Pad(part('pad'), drawn);
+const chart = new Chart({ plot: part('plot'), legend: part('legend'), empty: part('plot-empty'), log: part('plot-log') });
+const buttons = ['play', 'over', 'some'].map(part);
+const [play, over, some] = buttons;
+
+let playing = false;
+let live = false;
+let waiting = null; // the latest drawing that Python has not seen
+let last = {};
+
+const rows = Array.from({ length: 10 }, (_, digit) => {
+  const bar = make('span', { className: 'bar' });
+  const value = make('span', { className: 'bar-value' }, '–');
+  const row = make('li', {}, make('strong', {}, String(digit)), make('span', { className: 'bar-track' }, bar), value);
+  part('bars').append(row);
+  return { row, bar, value };
+});
+const squares = (id, count) => {
+  const made = Array.from({ length: count }, () => make('canvas', { width: 1, height: 1 }));
+  part(id).append(...made);
+  return made;
+};
+const maps = { filters: squares('filters', 8), first: squares('first', 8), second: squares('second', 16) };
+
+// What is shown
+
+function show(values) {
+  last = { ...last, ...values };
+  if (values.drawing) paintAll(values);
+  if (values.guess) showGuess(values.guess);
+  if (values.step !== undefined) part('steps').textContent = String(values.step);
+  if (values.loss !== undefined) part('loss').textContent = (values.loss ?? NaN).toFixed(3);
+  if (values.accuracy !== undefined) part('accuracy').textContent = `${(values.accuracy * 100).toFixed(1)} %`;
+  if (values.truth !== undefined) part('pad-caption').textContent = `A test digit: a ${values.truth}.`;
+}
+
+function showGuess(guess) {
+  const best = guess.indexOf(Math.max(...guess));
+  guess.forEach((sure, digit) => {
+    const { row, bar, value } = rows[digit];
+    bar.style.width = `${(100 * sure).toFixed(1)}%`;
+    value.textContent = `${(100 * sure).toFixed(0)} %`;
+    row.toggleAttribute('data-best', digit === best);
+  });
+  part('guess').textContent = String(best);
+}
+
+function paintAll({ drawing, filters, first, second }) {
+  const colours = diverging();
+  const grey = ramp(colour('--panel'), colour('--ink'), 255);
+  paint(part('drawing'), tile(drawing, 0), 0, 0.5, 0.5, grey);
+  maps.filters.forEach((canvas, i) => {
+    const one = tile(filters, i);
+    paint(canvas, one, 0, 0, largest(one, 0), colours);
+  });
+  for (const [canvases, pictures] of [[maps.first, first], [maps.second, second]]) {
+    canvases.forEach((canvas, i) => {
+      const one = tile(pictures, i);
+      const half = largest(one, 0) / 2; // from 0 to the largest
+      paint(canvas, one, 0, half, half, grey);
+    });
+  }
+}
+
+/** One of several pictures. */
+function tile(pictures, i) {
+  const { shape, values } = grid(pictures);
+  const size = shape.at(-1) * shape.at(-2);
+  return { shape: shape.slice(-2), values: values.subarray(i * size, (i + 1) * size) };
+}
+
+function note(text, kind = '') {
+  part('note').textContent = text;
+  part('note').dataset.kind = kind;
+}
+
+// What Python does
+
+const run = (source) => lesson.call(source, lesson.cell('learn.py'));
+
+/** Python sees the latest of what is drawn faster than it looks. */
+async function drawn(pixels) {
+  part('pad-caption').textContent = 'Your drawing.';
+  if (!live) return; // when Python is there, it is shown what is on the pad
+  const idle = waiting === null;
+  waiting = pixels;
+  if (!idle) return;
+  while (waiting) {
+    const next = waiting;
+    waiting = false;
+    await lesson.put('drawing', next);
+    await run("await guess(np.fromfile('drawing', np.uint8))");
+  }
+  waiting = null;
+}
+
+async function start() {
+  playing = true;
+  play.textContent = 'Pause';
+  note('Each picture is one call of learn(10), below.');
+  for (let pictures = 1; playing; pictures++) {
+    const look = pictures % LOOK_EVERY ? '' : '\nshow(accuracy=await accuracy())';
+    if (!(await run(`await learn(${STEPS})${look}`))) return;
+  }
+  await run('show(accuracy=await accuracy())');
+}
+
+function pause() {
+  playing = false;
+  play.textContent = 'Train';
+}
+
+play.addEventListener('click', () => (playing ? pause() : start()));
+over.addEventListener('click', async () => {
+  pause();
+  for (const name of ['model.py', 'learn.py']) await lesson.cell(name).run();
+  note('A new network, with random weights.');
+});
+some.addEventListener('click', () => {
+  pad.clear();
+  run('i = int(np.random.default_rng().integers(len(test_images)))\nawait guess(255 * test_images[i])\nshow(truth=test_labels[i])');
+});
+part('clear').addEventListener('click', () => {
+  pad.clear();
+  drawn(pad.pixels());
+  part('pad-caption').textContent = 'Draw a digit, as large as you like.';
+});
+onScheme(() => last.drawing && paintAll(last));
+
+const recording = new Recording('recorded/digits.json', (values) => {
+  show(values);
+  if (values.step === 0) chart.clear();
+  if (values.loss) chart.receive(JSON.stringify({ kind: 'points', series: { loss: [[values.step, values.loss]] } }));
+}, 500);
+lesson.addEventListener('show', ({ detail }) => {
+  recording.stop();
+  show(detail);
+});
+lesson.addEventListener('plot', ({ detail }) => {
+  recording.stop();
+  chart.receive(detail);
+});
+lesson.addEventListener('ready', () => {
+  live = true;
+  for (const button of buttons) button.disabled = false;
+  note('Live: press Train, and draw.');
+  if (!pad.empty) drawn(pad.pixels());
+});
+lesson.addEventListener('wrong', () => {
+  pause();
+  note('The code raised an error, or was stopped: it stands below its cell.', 'error');
+});
+lesson.addEventListener('lost', () => {
+  pause();
+  note('Python restarted: the cells run again.');
+});
+note('A recorded run, until Python is here. You can draw already.', 'recorded');
+lesson.open();

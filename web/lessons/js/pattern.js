@@ -1,0 +1,210 @@
+// Lesson 2: the controls write a program; this page runs it, step by step.
+
+import { Chart } from '../../js/chart.js';
+import { Lesson } from './lesson.js';
+import { grid } from './grid.js';
+import { make, part } from './make.js';
+import { Answer, Network } from './pattern_picture.js';
+import { DEFAULTS, FEATURES, program } from './pattern_program.js';
+import { Recording } from './recording.js';
+
+const CELL = 'program.py';
+const NUMBERS = new Set(['noise', 'batch', 'depth', 'width', 'strength', 'rate', 'seed']);
+
+const lesson = new Lesson('pattern');
+const answer = new Answer(part('answer'), part('show-test'));
+const network = new Network(part('network'), choose);
+const chart = new Chart({ plot: part('plot'), legend: part('legend'), empty: part('plot-empty'), log: part('plot-log') });
+const settings = { ...DEFAULTS };
+const buttons = ['play', 'step', 'over'].map(part);
+const [play, step, over] = buttons;
+
+let playing = false;
+let live = false;
+let latest = null;
+let chosen = null; // the neuron that is pointed at
+let rebuilding = null;
+let speed = { since: 0, steps: 0, pictures: 0 };
+
+// Controls
+
+for (const [name, [label]] of Object.entries(FEATURES)) {
+  const box = make('input', { type: 'checkbox', name: 'feature', value: name, checked: settings.features.includes(name) });
+  part('features').append(make('label', { className: 'check' }, box, label));
+}
+
+const controls = [...document.querySelectorAll('[data-setting]')];
+for (const control of controls) {
+  control.value = String(settings[control.dataset.setting]);
+  control.addEventListener('input', () => label(control));
+  control.addEventListener('change', () => changed(control));
+  label(control);
+}
+part('features').addEventListener('change', () => {
+  const ticked = [...document.querySelectorAll('[name=feature]:checked')].map((box) => box.value);
+  if (ticked.length) settings.features = ticked;
+  else document.querySelector(`[name=feature][value=${settings.features[0]}]`).checked = true; // one at least
+  rebuild();
+});
+
+function label(control) {
+  const output = document.querySelector(`output[for=${control.id}]`);
+  if (output) output.textContent = control.value;
+}
+
+function changed(control) {
+  const name = control.dataset.setting;
+  if (name === 'seed') control.value = String(Math.max(0, Math.round(Number(control.value) || 0)));
+  settings[name] = NUMBERS.has(name) ? Number(control.value) : control.value;
+  if (name === 'rate' && live && !rebuilding) setRate();
+  else rebuild();
+}
+
+/** Another learning rate goes on with the same program: nothing is compiled again. */
+function setRate() {
+  const cell = lesson.cell(CELL);
+  cell.code.text = cell.code.text.replace(/optim\.Adam\([^)]*\)/, `optim.Adam(${settings.rate})`);
+  note(`train.set_lr(${settings.rate}): it goes on, nothing was compiled.`);
+  run(`train.set_lr(${settings.rate})`);
+}
+
+/** Writes the program for what the controls say, and runs it. */
+function rebuild() {
+  lesson.cell(CELL).set(program(settings));
+  network.build(settings.features.map((name) => FEATURES[name][0]), Array(settings.depth).fill(settings.width));
+  if (live) restart();
+}
+
+/** Runs the program as it stands; where it was training, it trains again. */
+async function restart() {
+  const cell = lesson.cell(CELL);
+  if (rebuilding) {
+    rebuilding = 'again';
+    return;
+  }
+  const playOnAfter = playing;
+  pause();
+  do {
+    rebuilding = 'now';
+    note('Compiling the new program…');
+    await lesson.run(cell.code.text, cell);
+  } while (rebuilding === 'again');
+  rebuilding = null;
+  const good = cell.root.dataset.state === 'ok';
+  note(good ? 'A new network, with random weights.' : 'The program raised an error: it stands below it.', good ? '' : 'error');
+  if (good && playOnAfter) start();
+}
+
+// Training
+
+const run = (source) => lesson.call(source, lesson.cell(CELL));
+
+async function start() {
+  if (playing) return;
+  playing = true;
+  play.textContent = 'Pause';
+  note('');
+  speed = { since: performance.now(), steps: 0, pictures: 0 };
+  while (playing) {
+    const steps = Number(part('per-picture').value);
+    if (!(await run(`await advance(${steps})`))) return;
+    speed.steps += steps;
+    speed.pictures += 1;
+    showSpeed();
+    await picture();
+  }
+}
+
+/** Until the next picture; a hidden tab gets none. */
+function picture() {
+  return new Promise((resolve) => (document.hidden ? setTimeout(resolve, 30) : requestAnimationFrame(resolve)));
+}
+
+function showSpeed() {
+  const seconds = (performance.now() - speed.since) / 1000;
+  if (seconds < 0.5) return;
+  part('speed').textContent = `${Math.round(speed.steps / seconds)}`;
+  part('pictures').textContent = (speed.pictures / seconds).toFixed(1);
+  if (seconds > 3) speed = { since: performance.now(), steps: 0, pictures: 0 };
+}
+
+function pause() {
+  playing = false;
+  play.textContent = 'Play';
+}
+
+play.addEventListener('click', () => (playing ? pause() : start()));
+step.addEventListener('click', () => {
+  pause();
+  run('await advance(1)');
+});
+over.addEventListener('click', restart);
+
+// What is shown
+
+function show(values) {
+  if (values.points) answer.setPoints(values);
+  if (!values.answer) return;
+  latest = { ...values, answer: grid(values.answer) };
+  const sizes = values.neurons.map((picture) => grid(picture).shape[2]);
+  const inputs = grid(values.weights[0]).shape[1];
+  const names = settings.features.map((name) => FEATURES[name][0]);
+  network.build(names.length === inputs ? names : Array.from({ length: inputs }, (_, i) => `${i + 1}`), sizes);
+  network.show(values.neurons, values.weights);
+  showAnswer();
+  part('steps').textContent = String(values.step);
+  for (const set of ['train', 'test']) {
+    part(`${set}-loss`).textContent = (values[set].loss ?? NaN).toFixed(3);
+    part(`${set}-accuracy`).textContent = `${((values[set].accuracy ?? NaN) * 100).toFixed(1)} %`;
+  }
+}
+
+function showAnswer() {
+  const neuron = chosen && network.picture(chosen);
+  if (neuron) answer.show(...neuron);
+  else if (latest) answer.show(latest.answer, 0, 0.5, 0.5);
+  part('answer-caption').textContent = neuron
+    ? `What neuron ${chosen.neuron + 1} of layer ${chosen.layer + 1} answers; the line is where it is 0.`
+    : 'What the network answers, all over the square; the line is where it is undecided.';
+}
+
+function choose(neuron) {
+  chosen = neuron;
+  showAnswer();
+}
+
+function note(text, kind = '') {
+  part('note').textContent = text;
+  part('note').dataset.kind = kind;
+}
+
+const recording = new Recording('recorded/pattern.json', (values) => {
+  show(values);
+  if (values.step === 0) chart.clear();
+  const points = (set) => [[values.step, values[set].loss]];
+  chart.receive(JSON.stringify({ kind: 'points', series: { training: points('train'), test: points('test') } }));
+}, 200);
+lesson.addEventListener('show', ({ detail }) => {
+  recording.stop();
+  show(detail);
+});
+lesson.addEventListener('plot', ({ detail }) => {
+  recording.stop();
+  chart.receive(detail);
+});
+lesson.addEventListener('ready', () => {
+  live = true;
+  for (const button of buttons) button.disabled = false;
+  note('Live: press Play. Point at a neuron to see what it answers.');
+});
+lesson.addEventListener('wrong', () => {
+  pause();
+  note('The code raised an error, or was stopped: it stands below the program.', 'error');
+});
+lesson.addEventListener('lost', () => {
+  pause();
+  note('Python restarted: the program runs again.');
+});
+note('A recorded run, until Python is here.', 'recorded');
+lesson.open();
+lesson.cell(CELL).set(program(settings));
