@@ -1,7 +1,7 @@
 """Reading a compiled program: its graph, kernels and memory, where its time goes, and whether it is right."""
 
 from tensorgrad.inspect.check import CheckReport, check
-from tensorgrad.inspect.face import Inspected
+from tensorgrad.inspect.face import Inspected, programs
 from tensorgrad.inspect.graphs import show_graph, show_site
 from tensorgrad.inspect.kernels import Bound, Kernels, KernelView
 from tensorgrad.inspect.memory import MemoryReport
@@ -19,6 +19,7 @@ __all__ = [
     "Profile",
     "Timed",
     "check",
+    "programs",
     "show_graph",
     "show_site",
 ]

@@ -8,7 +8,7 @@ from tensorgrad.graph import Value
 from tensorgrad.inspect.program import Shown
 from tensorgrad.inspect.tables import counted, details, html_table, show_bytes, table
 from tensorgrad.lower.lowering import Lowered
-from tensorgrad.plan import BufferPlan
+from tensorgrad.plan import BufferPlan, BufferSpec
 
 _KINDS = {
     "param": "parameters",
@@ -47,7 +47,9 @@ class MemoryReport:
             the same state counts in each.
         by_kind: kind -> (number of tensors, their bytes).
         arenas: shared allocation -> its bytes; its tensors are slices of it.
+        resident: the buffers that are there all the time, by kind: all but the temporaries' and views of packs.
         pooled: the temporaries' buffers.
+        needed: bytes of temporaries that each kernel needs, its own and those that later ones read.
         peak: most bytes of temporaries that are needed at one time, with the kernel where that is.
         unpooled: bytes of temporaries if none shared a buffer.
     """
@@ -56,17 +58,17 @@ class MemoryReport:
         self.plan: BufferPlan = shown.lowered.memory.plan
         self.note = "" if shown.built.lowered is not None else shown.note
         self.total = self.plan.nbytes
-        self.by_kind = _by_kind(shown.lowered)
+        self.by_kind, self.resident = _by_kind(shown.lowered)
         self.arenas = dict(self.plan.arenas)
         self.pooled = _pooled(shown.lowered)
         lives = [life for buffer in self.pooled for life in buffer.values]
         self.unpooled = sum(life.nbytes for life in lives)
-        needed = [
-            (sum(life.nbytes for life in lives if life.first <= step <= life.last), -step)
+        self.needed = tuple(
+            sum(life.nbytes for life in lives if life.first <= step <= life.last)
             for step in range(len(shown.lowered.kernels))
-        ]
-        most, step = max(needed, default=(0, 0))
-        self.peak = most, -step
+        )
+        most = max(self.needed, default=0)
+        self.peak = most, self.needed.index(most) if self.needed else 0
 
     @property
     def pool(self) -> int:
@@ -119,16 +121,19 @@ class MemoryReport:
         return "".join(parts)
 
 
-def _by_kind(lowered: Lowered) -> dict[str, tuple[int, int]]:
+def _by_kind(lowered: Lowered) -> tuple[dict[str, tuple[int, int]], tuple[BufferSpec, ...]]:
+    """Kind -> number of tensors and their bytes; and the tensors but temporaries."""
     plan = lowered.memory.plan
     # a pack is no tensor of its own, but a view of its parts
     views = {lowered.memory.where.get(Value(n.id)) for n in lowered.graph.nodes if n.op == "pack"}
     found: dict[str, tuple[int, int]] = {}
+    resident: list[BufferSpec] = []
     for kind in _KINDS:
         specs = [b for b in plan.buffers if b.kind == kind and b.id not in views]
         if specs:
             found[kind] = len(specs), sum(b.nbytes for b in specs)
-    return found
+            resident += [b for b in specs if kind != "temp"]
+    return found, tuple(resident)
 
 
 def _pooled(lowered: Lowered) -> list[Pooled]:
