@@ -243,10 +243,15 @@ class State:
         row[0] = self.seed % 2**32
         return row
 
+    async def read(self, names: Iterable[str]) -> dict[str, np.ndarray]:
+        """Copies of some parameters and buffers as they are now, on the device or before they are there."""
+        there, here = sorted(self.placed.intersection(names)), [name for name in names if name not in self.placed]
+        found = {name: np.array(self.values[name]) for name in here}
+        return found | await self.backend.read(self.store, there)
+
     async def download(self) -> dict[str, np.ndarray]:
         """Every parameter, buffer and optimizer state by name, one array a parameter."""
-        found = {name: np.array(values) for name, values in self.values.items() if name not in self.placed}
-        found.update(await self.backend.read(self.store, sorted(self.placed)))
+        found = await self.read(self.values.keys() | self.placed)
         for name in self.packs:
             flat = found.pop(name)
             found.update({p.name: flat[p.place].reshape(p.shape).copy() for p in self.packs[name]})

@@ -2,7 +2,7 @@
 
 from tensorgrad.inspect.check import CheckReport, check
 from tensorgrad.inspect.face import Inspected, programs
-from tensorgrad.inspect.graphs import show_graph, show_site
+from tensorgrad.inspect.graphs import Line, by_line, show_graph, show_site
 from tensorgrad.inspect.kernels import Bound, Kernels, KernelView
 from tensorgrad.inspect.memory import MemoryReport
 from tensorgrad.inspect.profile import Profile, Timed
@@ -15,9 +15,11 @@ __all__ = [
     "Inspected",
     "KernelView",
     "Kernels",
+    "Line",
     "MemoryReport",
     "Profile",
     "Timed",
+    "by_line",
     "check",
     "programs",
     "show_graph",

@@ -7,10 +7,11 @@ from typing import NamedTuple
 from tensorgrad.graph import Value
 from tensorgrad.inspect.program import Shown
 from tensorgrad.inspect.tables import counted, details, html_table, show_bytes, table
+from tensorgrad.inspect.why import describe
 from tensorgrad.lower.lowering import Lowered
 from tensorgrad.plan import BufferPlan, BufferSpec
 
-_KINDS = {
+KINDS = {
     "param": "parameters",
     "state": "states",
     "input": "inputs, written before each step",
@@ -22,12 +23,16 @@ _KINDS = {
 
 
 class Lifetime(NamedTuple):
-    """A stored value that lives in a pooled buffer from the kernel that writes it to the last that reads it."""
+    """A stored value that lives in a pooled buffer from the kernel that writes it to the last that reads it.
+
+    `what` is its operation and type: `%14 matmul f32[8, 10]`.
+    """
 
     value: Value
     nbytes: int
     first: int
     last: int
+    what: str
 
 
 class Pooled(NamedTuple):
@@ -80,7 +85,7 @@ class MemoryReport:
     _ARENA_HEADER = ("arena", ">bytes", ">tensors")
 
     def _kind_rows(self) -> list[tuple[object, ...]]:
-        return [(kind, count, show_bytes(nbytes), _KINDS[kind]) for kind, (count, nbytes) in self.by_kind.items()]
+        return [(kind, count, show_bytes(nbytes), KINDS[kind]) for kind, (count, nbytes) in self.by_kind.items()]
 
     def _pool_rows(self) -> list[tuple[object, ...]]:
         rows = []
@@ -128,7 +133,7 @@ def _by_kind(lowered: Lowered) -> tuple[dict[str, tuple[int, int]], tuple[Buffer
     views = {lowered.memory.where.get(Value(n.id)) for n in lowered.graph.nodes if n.op == "pack"}
     found: dict[str, tuple[int, int]] = {}
     resident: list[BufferSpec] = []
-    for kind in _KINDS:
+    for kind in KINDS:
         specs = [b for b in plan.buffers if b.kind == kind and b.id not in views]
         if specs:
             found[kind] = len(specs), sum(b.nbytes for b in specs)
@@ -151,6 +156,6 @@ def _pooled(lowered: Lowered) -> list[Pooled]:
         spec = lowered.memory.plan.buffers[place]
         if spec.kind == "temp" and spec.arena is None:
             nbytes = max(4, lowered.graph.type(value).nbytes)
-            held.setdefault(place, []).append(Lifetime(value, nbytes, step, last[value]))
+            held.setdefault(place, []).append(Lifetime(value, nbytes, step, last[value], describe(lowered, value)))
     buffers = lowered.memory.plan.buffers
     return [Pooled(buffers[i].name, buffers[i].nbytes, tuple(lives)) for i, lives in sorted(held.items())]

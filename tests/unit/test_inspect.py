@@ -16,7 +16,7 @@ from inspected import BATCH, compiled, lowered, weights
 from models import CharGPT, next_token_loss
 from tensorgrad import optim
 from tensorgrad.graph import Graph
-from tensorgrad.inspect import KernelView, Profile, Timed, programs, show_site, work
+from tensorgrad.inspect import KernelView, Profile, Timed, by_line, programs, show_site, work
 from tensorgrad.inspect.tables import show_bytes, show_time, table
 from tensorgrad.lower.lowering import lower
 from tensorgrad.passes import optimize
@@ -337,3 +337,21 @@ def test_what_was_compiled_comes_last_first_and_is_not_kept() -> None:
     gc.collect()
     assert gone() is None
     assert programs()[:2] == [predict, step]
+
+
+def test_a_graph_by_lines_has_the_step_in_three_parts(train: tg.Train) -> None:
+    lines = by_line(train.graph)
+    assert sorted(node.id for line in lines for node in line.nodes) == list(range(len(train.graph.nodes)))
+    parts = [line.part for line in lines]
+    assert parts == sorted(parts, key=["forward", "backward", "update"].index)
+    of_layers = {line.part: line for line in lines if line.site and "self.dropout" in show_site(line.site)}
+    assert {node.op for node in of_layers["forward"].nodes} >= {"leaf", "matmul", "add"}
+    assert "matmul" in {node.op for node in of_layers["backward"].nodes}
+    updates = [node for line in lines if line.part == "update" for node in line.nodes]
+    assert {"place", "pack", "isfinite"} <= {node.op for node in updates}
+    assert "matmul" not in {node.op for node in updates}
+    assert {line.site.function for line in lines if line.part == "backward" and line.site} <= {"forward", "loss_fn"}
+
+
+def test_a_graph_without_a_training_step_has_one_part() -> None:
+    assert {line.part for line in by_line(tg.trace(lambda: tg.tensor_input("x", (2,)) * 2))} == {"forward"}
