@@ -19,6 +19,17 @@ class ProgramEditor extends Editor {
     this._area.scrollTop = 0;
   }
 
+  /** Selects a line and shows it. */
+  select(line) {
+    const before = this.value.split('\n').slice(0, line - 1);
+    const start = before.join('\n').length + (line > 1);
+    const end = this.value.indexOf('\n', start);
+    this._area.focus({ preventScroll: true });
+    this._area.setSelectionRange(start, end < 0 ? this.value.length : end);
+    const height = parseFloat(getComputedStyle(this._area).lineHeight);
+    this._area.scrollTop = Math.max(0, before.length * height - this._area.clientHeight / 3);
+  }
+
   _enter(event) {
     event.preventDefault();
     if (this._completions.picked) this._accept(this._completions.picked);
@@ -111,6 +122,14 @@ export class Program {
     this._mark(null);
     const answer = await this._host.run(source);
     if (answer?.status === 'error' && answer.line && source === this._parts.area.value) this._mark(answer.line);
+  }
+
+  /** Selects the line that has this text, the one of this number if several have. @returns {boolean} whether one has */
+  select(line, text) {
+    const lines = this._editor.value.split('\n').map((one) => one.trim());
+    const found = lines[line - 1] === text ? line : lines.indexOf(text) + 1;
+    if (found && text) this._editor.select(found);
+    return Boolean(found && text);
   }
 
   async _fromLink() {

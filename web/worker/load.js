@@ -6,7 +6,7 @@ const SITE = new URL('../', import.meta.url);
 const PACKAGES = ['numpy', 'tensorgrad-webgpu'];
 const PAGE_MODULES = [
   '__init__.py', 'blocks.py', 'completing.py', 'connecting.py', 'console.py', 'displaying.py', 'files.py', 'forgotten.py',
-  'frames.py', 'pictures.py', 'plotting.py', 'replaced.py',
+  'frames.py', 'inspecting.py', 'pictures.py', 'plotting.py', 'replaced.py',
 ];
 
 const at = (path) => new URL(path, SITE).href;

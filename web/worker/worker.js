@@ -5,6 +5,7 @@
 //                    {type: 'complete', id, line}
 //                    {type: 'interrupt', id}             the id of the run to stop
 //                    {type: 'file', id, name, bytes}     for the working folder
+//                    {type: 'inspect', id, request}      JSON, of `tensorgrad_page.inspecting`
 //                    {type: 'chosen', bytes, error}      a file, or null; or why the page shows none
 //   worker to page   {type: 'progress', what, loaded, total}   {type: 'device', device}
 //                    {type: 'ready', versions}           {type: 'failed', message}
@@ -15,6 +16,7 @@
 //                    {type: 'done', id, status, text, line, milliseconds}
 //                    {type: 'completions', id, items, start}
 //                    {type: 'filed', id, error}
+//                    {type: 'inspected', id, text}
 //                    {type: 'download', name, bytes}     {type: 'choose', accept}
 
 import { findDevice } from './device.js';
@@ -27,6 +29,7 @@ const send = (message) => self.postMessage(message);
 
 let console_ = null;
 let files = null;
+let inspecting = null; // imported when the inspector is opened
 let flag = null;
 let running = null;
 let chosen = null; // takes the page's answer to 'choose'
@@ -54,6 +57,7 @@ async function start(shared) {
     (await device).kind === 'numpy',
   );
   files = pyodide.FS;
+  inspecting = () => pyodide.pyimport('tensorgrad_page.inspecting');
   const python = pyodide.runPython("__import__('platform').python_version()");
   send({ type: 'ready', versions: { python, tensorgrad: tensorgrad.__version__, pyodide: pyodide.version } });
   tensorgrad.destroy();
@@ -100,11 +104,22 @@ function file({ id, name, bytes }) {
   }
 }
 
+async function inspect({ id, request }) {
+  const module = inspecting();
+  try {
+    send({ type: 'inspected', id, text: await module.answer(request) });
+  } catch (error) {
+    send({ type: 'inspected', id, text: JSON.stringify({ error: error.message }) });
+  }
+  module.destroy();
+}
+
 self.onmessage = ({ data }) => {
   if (data.type === 'start') {
     start(data.flag).catch((error) => send({ type: 'failed', message: String(error.message ?? error) }));
   } else if (data.type === 'run') run(data);
   else if (data.type === 'complete') complete(data);
+  else if (data.type === 'inspect') inspect(data);
   else if (data.type === 'chosen') chosen?.(data);
   else if (data.type === 'file') file(data);
   else if (data.type === 'interrupt') interrupt(data.id);
