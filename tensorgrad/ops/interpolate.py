@@ -89,6 +89,21 @@ def upsample_bilinear(
     return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
 
 
+def nearest_upsample2d(x: TensorLike, scale_factor: float | Sequence[float]) -> Tensor:
+    """Images `[N, C, H, W]` made larger with the nearest element: `interpolate`, the factor alone.
+
+    >>> import tensorgrad as tg
+    >>> def larger():
+    ...     return tg.nearest_upsample2d(tg.tensor_input("x", (8, 3, 5, 4)), 2)
+    >>> tg.trace(larger).type(tg.trace(larger).outputs[0])
+    f32[8, 3, 10, 8]
+    """
+    x = tensor(x)
+    if x.ndim != 4:
+        fail(f"nearest_upsample2d: needs images [N, C, H, W], got {x.type}")
+    return interpolate(x, scale_factor=scale_factor)
+
+
 def _sizes(
     x: Tensor, size: int | Sequence[int] | None, factor: float | Sequence[float] | None, recompute: bool
 ) -> tuple[tuple[int, ...], list[float]]:

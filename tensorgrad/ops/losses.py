@@ -29,10 +29,18 @@ def reduced(name: str, values: Tensor, reduction: Reduction, total: Tensor | Non
     return values
 
 
-def pair(name: str, input: TensorLike, target: TensorLike) -> tuple[Tensor, Tensor]:
+def weighed(name: str, values: Tensor, weight: TensorLike | None, reduction: Reduction) -> Tensor:
+    """`reduced` with a weight for each element, by whose sum a mean is divided."""
+    if weight is None:
+        return reduced(name, values, reduction)
+    _, weight = pair(name, values, weight, "weight")
+    return reduced(name, values * weight, reduction, sum_(weight))
+
+
+def pair(name: str, input: TensorLike, target: TensorLike, what: str = "target") -> tuple[Tensor, Tensor]:
     input, target = tensor(input), tensor(target)
     if input.shape != target.shape:
-        fail(f"{name}: the input {input.type} and the target {target.type} must have one shape")
+        fail(f"{name}: the input {input.type} and the {what} {target.type} must have one shape")
     return input, target
 
 
@@ -46,12 +54,15 @@ def float_pair(name: str, input: TensorLike, target: TensorLike) -> tuple[Tensor
 
 
 @in_f32
-def mse_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean") -> Tensor:
+def mse_loss(
+    input: TensorLike, target: TensorLike, reduction: Reduction = "mean", weight: TensorLike | None = None
+) -> Tensor:
     """The squared difference.
 
     Args:
         input, target: of one shape.
         reduction: "none", "sum" or "mean".
+        weight: of each element, in the same shape. The mean is divided by its sum.
 
     >>> import numpy as np
     >>> import tensorgrad as tg
@@ -60,15 +71,17 @@ def mse_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean
     5.0
     """
     input, target = pair("mse_loss", input, target)
-    return reduced("mse_loss", ew.square(input - target), reduction)
+    return weighed("mse_loss", ew.square(input - target), weight, reduction)
 
 
 @in_f32
-def l1_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean") -> Tensor:
+def l1_loss(
+    input: TensorLike, target: TensorLike, reduction: Reduction = "mean", weight: TensorLike | None = None
+) -> Tensor:
     """The size of the difference; where it is 0, so is the gradient.
 
     Args:
-        input, target, reduction: as `mse_loss`.
+        input, target, reduction, weight: as `mse_loss`.
 
     >>> import numpy as np
     >>> import tensorgrad as tg
@@ -77,7 +90,7 @@ def l1_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean"
     2.0
     """
     input, target = pair("l1_loss", input, target)
-    return reduced("l1_loss", ew.abs(input - target), reduction)
+    return weighed("l1_loss", ew.abs(input - target), weight, reduction)
 
 
 @in_f32
@@ -104,12 +117,19 @@ def smooth_l1_loss(input: TensorLike, target: TensorLike, reduction: Reduction =
 
 
 @in_f32
-def huber_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean", delta: float = 1.0) -> Tensor:
+def huber_loss(
+    input: TensorLike,
+    target: TensorLike,
+    reduction: Reduction = "mean",
+    delta: float = 1.0,
+    weight: TensorLike | None = None,
+) -> Tensor:
     """Half the squared difference where it is smaller than `delta`, else a straight line on from there.
 
     Args:
         input, target, reduction: as `mse_loss`.
         delta: positive; the slope of the line.
+        weight: of each element, in the same shape. The mean is that over all elements, whatever their weight.
 
     Source: Huber, Robust estimation of a location parameter (1964).
 
@@ -121,7 +141,10 @@ def huber_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "me
     """
     require("huber_loss", "delta", delta, delta > 0, "positive")
     input, target = pair("huber_loss", input, target)
-    return reduced("huber_loss", _bent(ew.abs(input - target), delta), reduction)
+    values = _bent(ew.abs(input - target), delta)
+    return reduced(
+        "huber_loss", values if weight is None else values * pair("huber_loss", values, weight, "weight")[1], reduction
+    )
 
 
 def _bent(size: Tensor, at: float) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import numpy as np
 
@@ -83,40 +82,10 @@ def group_norm(
     >>> tg.sync(tg.jit(lambda x: tg.group_norm(x, 2), device="numpy")(x)).round(3) + 0
     array([[-1.,  1.,  0.,  0.]], dtype=float32)
     """
-    return _in_groups("group_norm", x, num_groups, weight, bias, eps)
+    return in_groups("group_norm", x, num_groups, weight, bias, eps)
 
 
-@in_f32
-def instance_norm(
-    x: TensorLike,
-    running_mean: None = None,
-    running_var: None = None,
-    weight: TensorLike | None = None,
-    bias: TensorLike | None = None,
-    use_input_stats: Literal[True] = True,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Tensor:
-    """Each channel of each example shifted and scaled to mean 0 and variance 1, then `* weight + bias`.
-
-    Args:
-        x: `[N, C, ...]`.
-        running_mean, running_var, use_input_stats, momentum: PyTorch's, for statistics over batches, which are not
-            kept here: None, None and True.
-        weight, bias: `[C]`.
-        eps: added to the variance.
-
-    Source: Ulyanov, Vedaldi and Lempitsky, Instance normalization (2016).
-    """
-    kept = running_mean is not None or running_var is not None or not use_input_stats
-    require("instance_norm", "running_mean", running_mean, not kept, "None, as running_var, and use_input_stats True")
-    x = require_float("instance_norm", tensor(x))
-    if x.ndim < 3:
-        fail(f"instance_norm: needs an input [N, C, ...] of three axes or more, got {x.type}")
-    return _in_groups("instance_norm", x, x.shape[1], weight, bias, eps)
-
-
-def _in_groups(
+def in_groups(
     name: str, x: TensorLike, groups: int, weight: TensorLike | None, bias: TensorLike | None, eps: float
 ) -> Tensor:
     x = require_float(name, tensor(x))

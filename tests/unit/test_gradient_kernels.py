@@ -108,7 +108,15 @@ def pack_sizes(graph: Graph, kind: str) -> int:
     return sum(n.type.size for n in graph.nodes if n.op == "pack" and n.attrs["name"].endswith(kind))
 
 
-@pytest.mark.parametrize("options", [{}, {"clip_norm": 0.05}, {"groups": [("*.bias", {"weight_decay": 0.5})]}], ids=str)
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"clip_norm": 0.05},
+    {"normalize": True},
+    {"groups": [("*.bias", {"weight_decay": 0.5})]},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_parts_of_gradients_are_added_up_by_the_update(options: dict[str, Any]) -> None:
     plain = train_step("numpy", optim.AdamW(1e-2, **options))
     on_cores = train_step(on_gpu(Numpy()), optim.AdamW(1e-2, **options))
