@@ -11,7 +11,7 @@ import operator
 import secrets
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -243,11 +243,10 @@ class State:
         row[0] = self.seed % 2**32
         return row
 
-    async def read(self, names: Iterable[str]) -> dict[str, np.ndarray]:
+    async def read(self, names: Collection[str]) -> dict[str, np.ndarray]:
         """Copies of some parameters and buffers as they are now, on the device or before they are there."""
-        there, here = sorted(self.placed.intersection(names)), [name for name in names if name not in self.placed]
-        found = {name: np.array(self.values[name]) for name in here}
-        return found | await self.backend.read(self.store, there)
+        found = {name: np.array(self.values[name]) for name in names if name not in self.placed}
+        return found | await self.backend.read(self.store, sorted(self.placed.intersection(names)))
 
     async def download(self) -> dict[str, np.ndarray]:
         """Every parameter, buffer and optimizer state by name, one array a parameter."""
@@ -267,8 +266,7 @@ class State:
         """The packed states of which `arrays` has a part, with those parts replaced."""
         found: dict[str, np.ndarray] = {}
         for name, parts in self.packs.items():
-            given = [p for p in parts if p.name in arrays]
-            if given:
+            if given := [p for p in parts if p.name in arrays]:
                 flat = (await self.backend.read(self.store, [name]))[name]
                 for part in given:
                     flat[part.place] = arrays[part.name].reshape(-1)

@@ -89,11 +89,12 @@ export class Inspector {
     box.setAttribute('aria-labelledby', button.id);
     box.tabIndex = 0;
     button.addEventListener('click', () => {
+      if (this._tabs[i].failed) this._tabs[i].filled = ''; // pressed again, it asks again
       this._select(i);
       this._fill();
     });
-    const host = { ...this._host, ask: (what, more) => this.ask(what, more), note: (text) => this._say(text) };
-    return { button, box, view: new Tab(box, host), filled: '' };
+    const host = { ...this._host, ask: (what, more) => this.ask(what, more) };
+    return { button, box, view: new Tab(box, host), filled: '', note: '', failed: false };
   }
 
   _arrow(event) {
@@ -119,8 +120,7 @@ export class Inspector {
     this._looking ??= this._host.session.inspect({ what: 'programs' });
     const { programs = [], error } = await this._looking;
     this._looking = null;
-    if (error) this._say(error);
-    else if (!programs.length) this._say('Nothing is compiled yet. Run a program with tg.compile, attach or tg.jit.');
+    this._missing = error ?? 'Nothing is compiled yet. Run a program with tg.compile, attach or tg.jit.';
     const listed = JSON.stringify(programs.map(({ program, title }) => [program, title]));
     if (listed !== this._listed) {
       this._choice.replaceChildren(...programs.map(({ program, title }) => option(program, `${program}: ${title}`)));
@@ -145,19 +145,23 @@ export class Inspector {
   async _fill() {
     const tab = this._tabs[this._tab];
     const wanted = `${this._shown.program} ${this._shown.version}`;
-    if (tab.filled === wanted || !this.open) return;
-    tab.filled = wanted;
-    tab.box.replaceChildren();
-    if (!this._shown.program) return;
-    this._say('Python is asked for it …');
-    const problem = await tab.view.show();
-    if (tab.filled !== wanted) return; // another one by now
-    this._say(problem ?? '');
-    if (problem) tab.filled = '';
+    if (!this.open) return;
+    if (tab.filled !== wanted) {
+      tab.filled = wanted;
+      tab.box.replaceChildren();
+      tab.note = 'Python is asked for it …';
+      this._say(this._shown.program ? tab.note : this._missing);
+      if (!this._shown.program) return;
+      const problem = await tab.view.show();
+      if (tab.filled !== wanted) return; // another one by now
+      tab.note = problem ?? '';
+      tab.failed = Boolean(problem);
+    }
+    if (tab === this._tabs[this._tab]) this._say(this._shown.program ? tab.note : this._missing);
   }
 
   _say(text) {
-    this._note.textContent = text;
+    if (this._note.textContent !== text) this._note.textContent = text;
   }
 
   async _follow() {

@@ -1,6 +1,6 @@
 // The graph of a program, folded by the lines that it came from; arcs tell which line reads which.
 
-import { draw, lineLink, make, opener, showCount } from './inspector_parts.js';
+import { counted, draw, lineLink, make, opener, showCount } from './inspector_parts.js';
 
 const PARTS = { forward: 'Forward', backward: 'Backward', update: 'Update' };
 const MOST_OPS = 4; // kinds of operations that a folded line names
@@ -25,7 +25,7 @@ export class Graph {
       part = row.part;
       this._list.append(this._lines[i].line);
     });
-    const words = `${showCount(found.nodes)} operations after all passes, from ${showCount(found.rows.length)} lines. An arc leads from a line to one that it reads.`;
+    const words = `${counted(found.nodes, 'operation')} after all passes, from ${counted(found.rows.length, 'line')}. An arc leads from a line to one that it reads.`;
     this._box.append(make('p', 'inspector-summary', words), this._list);
     this._resized.disconnect();
     this._resized.observe(this._list);

@@ -1,11 +1,11 @@
 // The kernels of a program in their order; of each on request why it is one, its WGSL, and its time.
 
-import { bar, cell, lineLink, make, opener, role, showBytes, showCount, showFlops, showNanoseconds, showNumber } from './inspector_parts.js';
+import { bar, cell, counted, lineLink, make, opener, role, showBytes, showCount, showFlops, showNanoseconds, showNumber } from './inspector_parts.js';
 
 const HEADINGS = ['Kernel', 'Threads', 'Moved', 'Work', 'Time', 'GB/s', 'GFLOP/s'];
 
 export class Kernels {
-  /** @param {HTMLElement} box @param {object} host as of `Inspector`, with `ask` and `note` */
+  /** @param {HTMLElement} box @param {object} host as of `Inspector`, with its `ask` */
   constructor(box, host) {
     this._box = box;
     this._host = host;
@@ -15,7 +15,7 @@ export class Kernels {
   async show() {
     const found = await this._host.ask('kernels');
     if (found.error) return found.error;
-    const total = `${showCount(found.rows.length)} kernels, ${showFlops(found.flops)} and ${showBytes(found.nbytes)} moved in a run, estimated`;
+    const total = `${counted(found.rows.length, 'kernel')}, ${showFlops(found.flops)} and ${showBytes(found.nbytes)} moved in a run, estimated`;
     this._summary = make('p', 'inspector-summary', found.note ? `${total}; ${found.note}.` : `${total}.`);
     this._measure = make('button', '', 'Measure');
     this._measure.type = 'button';

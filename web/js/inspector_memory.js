@@ -1,6 +1,6 @@
 // The plan of a program's memory: what is there all the time, and what temporaries need from kernel to kernel.
 
-import { bar, draw, make, role, showBytes, showCount } from './inspector_parts.js';
+import { bar, counted, draw, make, role, showBytes, showCount } from './inspector_parts.js';
 
 const LISTED = 24; // buffers of a kind of list that are shown at once
 
@@ -20,7 +20,7 @@ export class Memory {
       this._box.append(
         make('h3', '', 'Temporaries, from the first kernel to the last'),
         make('p', 'inspector-summary',
-          `${showCount(values)} values share ${showCount(pooled.length)} buffers of ${showBytes(pool)}; apart they would take ${showBytes(unpooled)}. ` +
+          `${counted(values, 'value')} in ${counted(pooled.length, 'buffer')} of ${showBytes(pool)}; apart they would take ${showBytes(unpooled)}. ` +
           `Most are needed at kernel ${peak[1]}: ${showBytes(peak[0])}.`),
         rows('Temporaries over the kernels', [
           needs(needed, peak),

@@ -1,6 +1,6 @@
 // The parameters of a program: histograms, and pictures of matrices, as they are between two steps.
 
-import { draw, make, role, showCount, showNumber } from './inspector_parts.js';
+import { counted, draw, make, role, showCount, showNumber } from './inspector_parts.js';
 
 const MOST_READ = 4e6; // elements of one that is read, once a second
 
@@ -73,7 +73,7 @@ export class Parameters {
       this._state.textContent = found.error;
       return;
     }
-    this._state.textContent = `After ${showCount(found.steps)} step${found.steps === 1 ? '' : 's'}.`;
+    this._state.textContent = `After ${counted(found.steps, 'step')}.`;
     for (const [name, numbers] of Object.entries(found.values)) this._draw(this._rows.get(name)?.value, numbers, 'Values');
     for (const [name, numbers] of Object.entries(found.gradients)) this._draw(this._rows.get(name)?.gradient, numbers, 'Gradient');
   }
@@ -92,22 +92,19 @@ export class Parameters {
   }
 }
 
-/** A matrix as pixels: one colour for what is below zero, one for what is above, none at zero. */
+/** A matrix as pixels: one colour below zero, one above, and the less of it the nearer to zero. */
 function paint({ width, height, data }, title) {
   const canvas = role('img', make('canvas', 'matrix'));
   canvas.setAttribute('aria-label', `${title}: picture, ${height} by ${width}`);
   Object.assign(canvas, { width, height });
   canvas.style.aspectRatio = `${width} / ${height}`;
   const style = getComputedStyle(document.documentElement);
-  const [none, above, below] = ['--panel', '--curve-1', '--curve-2'].map((name) => channels(style.getPropertyValue(name)));
+  const [above, below] = ['--curve-1', '--curve-2'].map((name) => channels(style.getPropertyValue(name)));
   const context = canvas.getContext('2d');
   const pixels = context.createImageData(width, height);
   const bytes = Int8Array.from(atob(data), (character) => character.charCodeAt(0));
   bytes.forEach((byte, i) => {
-    const far = Math.abs(byte) / 127;
-    const to = byte < 0 ? below : above;
-    for (let c = 0; c < 3; c++) pixels.data[4 * i + c] = none[c] + (to[c] - none[c]) * far;
-    pixels.data[4 * i + 3] = 255;
+    pixels.data.set([...(byte < 0 ? below : above), 2 * Math.abs(byte)], 4 * i);
   });
   context.putImageData(pixels, 0, 0);
   return canvas;

@@ -32,6 +32,9 @@ export const showFlops = (flops) => scaled(flops, ['flop', 'kflop', 'Mflop', 'Gf
 export const showNanoseconds = (time) => scaled(time, ['ns', 'µs', 'ms', 's']);
 export const showCount = (number) => number.toLocaleString('en');
 
+/** "1 kernel", "2 kernels" */
+export const counted = (number, noun) => `${showCount(number)} ${noun}${number === 1 ? '' : 's'}`;
+
 /** Three digits: "0.00123", "12.3", "4,560". */
 export function showNumber(number) {
   if (number === null) return '–';
