@@ -65,3 +65,38 @@ def test_the_kernels_are_read_timed_and_lead_to_their_lines(repl: Repl) -> None:
     first.press("Escape")
     expect(panel).to_be_hidden()
     expect(page.locator("#inspect")).to_be_focused()
+
+
+def test_memory_parameters_and_graph_are_seen_with_the_keyboard_alone(repl: Repl) -> None:
+    page = repl.page
+    panel = opened(repl, "Memory")
+    expect(panel.locator(".memory-row").first).to_be_visible()
+    assert panel.locator(".life").count() == int(repl.run("sum(len(b.values) for b in looked.memory.pooled)"))
+    panel.get_by_role("tab", name="Memory").press("ArrowRight")
+    expect(panel.get_by_role("tab", name="Parameters")).to_be_focused()
+    weight = panel.locator(".parameter[data-name='inner.weight']")
+    expect(weight.locator(".histogram")).to_have_count(2)  # of the values and of the gradient
+    expect(weight.locator("canvas").first).to_have_attribute("width", "3")
+    # It follows the training while that runs.
+    state, before = panel.locator(".inspector-lead:visible"), weight.locator(".parameter-words").first.inner_text()
+    expect(state).to_contain_text("After 1 step.")
+    repl.start("import asyncio\nfor _ in range(400):\n    _ = await looked.step(**ones)\n    await asyncio.sleep(0.02)")
+    expect(state).not_to_contain_text("After 1 step.", timeout=TRAIN)
+    expect(page.locator("#stop")).to_be_enabled()
+    page.click("#stop")
+    repl.wait_ready()
+    expect(weight.locator(".parameter-words").first).not_to_have_text(before)
+    panel.get_by_role("tab", name="Parameters").press("ArrowRight")
+    line = panel.locator(".graph-line", has_text="return self.outer").first
+    line.locator(".graph-open").press("Enter")
+    node = line.locator("li", has_text="matmul").first
+    expect(node).to_be_visible()
+    node.locator("button").first.press("Enter")
+    assert page.evaluate("String(getSelection()).trim()") == "return self.outer(tg.tanh(self.inner(x)))"
+    # An operand leads to its node, on whichever line that is.
+    operand = node.locator("button").nth(1)
+    number = operand.inner_text().removeprefix("%")
+    operand.press("Enter")
+    expect(panel.locator(f"[data-node='{number}']")).to_be_focused()
+    page.keyboard.press("Alt+i")
+    expect(panel).to_be_hidden()
