@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -122,9 +123,16 @@ def full(shape: Shape | int, fill_value: float, dtype: DType | None = None) -> T
     number = fill_value.item() if isinstance(fill_value, np.generic) else fill_value
     if dtype is None:
         dtype = bool_ if isinstance(number, bool) else i32 if isinstance(number, int) else f32
-    number = bool(number) if dtype is bool_ else float(number) if dtype.is_float else int(number)
+    number = bool(number) if dtype is bool_ else float(number) if dtype.is_float else _integer(number, dtype)
     scalar = bind(const_p, value=number, dtype=dtype)
     return broadcast_to(scalar, shape)
+
+
+def _integer(number: float, dtype: DType) -> int:
+    info = np.iinfo(dtype.numpy)
+    if not math.isfinite(number) or not info.min <= int(number) <= info.max:
+        raise DtypeError(f"{number} does not fit {dtype}, which goes from {info.min} to {info.max}", call_site())
+    return int(number)
 
 
 def zeros(*shape: Any, dtype: DType = f32) -> Tensor:
@@ -171,7 +179,10 @@ def host_array(value: Any) -> tuple[np.ndarray, DType]:
     Raises:
         DtypeError: for a dtype that no device dtype holds, or integers outside 32 bits.
     """
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # rows of several lengths
+        raise ShapeError(f"this makes no array: {error}", call_site()) from None
     try:
         dtype = from_numpy(array.dtype)
     except DtypeError as error:
@@ -234,15 +245,22 @@ def as_shape(args: tuple[Any, ...]) -> Shape:
         raise ShapeError(f"a shape is made of whole numbers, got {args}", call_site()) from None
 
 
-def either(name: str, first: Any, other: str, kw: dict[str, Any]) -> Any:
+def either(name: str, first: Any, other: str, kw: dict[str, Any], default: Any = None) -> Any:
     """An argument under NumPy's name or, as a keyword, PyTorch's."""
     if other in kw:
-        if first:
+        if first != default:
             raise TypeError(f"give {name} or {other}, not both")
         first = kw.pop(other)
     if kw and other != "dim":
         raise TypeError(f"unexpected keyword {next(iter(kw))!r}")
     return first
+
+
+def one_axis(name: str, axis: Any, kw: dict[str, Any], default: int | None) -> Any:
+    """The axis, given as `axis` or as PyTorch's `dim`; there may be no other keyword."""
+    axis = either("axis", axis, "dim", kw, default)
+    refuse_keywords(name, kw)
+    return axis
 
 
 def refuse_keywords(name: str, kw: dict[str, Any]) -> None:
@@ -308,7 +326,7 @@ def in_f32(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def wide(*args: P.args, **kwargs: P.kwargs) -> R:
         dtypes = {getattr(x, "dtype", None) for x in (*args, *kwargs.values())}
-        if f16 not in dtypes and HALF not in dtypes:
+        if (f16 not in dtypes and HALF not in dtypes) or kwargs.get("dtype"):
             return function(*args, **kwargs)
         f32_args, f32_kwargs = map(_widened, args), {k: _widened(x) for k, x in kwargs.items()}
         out: Any = function(*f32_args, **f32_kwargs)  # type: ignore[reportCallIssue]

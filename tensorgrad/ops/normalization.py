@@ -14,7 +14,7 @@ from tensorgrad.ops.padding import pad
 from tensorgrad.ops.reduce import mean, require_float
 from tensorgrad.ops.statistics import norm
 from tensorgrad.ops.views import narrow, reshape
-from tensorgrad.shape import fail
+from tensorgrad.shape import fail, one_or_more
 from tensorgrad.tensor import Tensor
 
 
@@ -41,7 +41,7 @@ def rms_norm(
     array([[0.2, 1.4]], dtype=float32)
     """
     x = require_float("rms_norm", tensor(x))
-    sizes = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    sizes = one_or_more(normalized_shape)
     if not sizes or x.shape[-len(sizes) :] != sizes:
         fail(f"rms_norm: the last axes of {x.type} are not the normalized shape {list(sizes)}")
     axes = tuple(range(x.ndim - len(sizes), x.ndim))

@@ -17,7 +17,7 @@ from tensorgrad.callsite import call_site
 from tensorgrad.dtypes import DType, bool_, i32
 from tensorgrad.errors import InputError
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import TensorLike, broadcast_to, cast, full, meet, require, tensor
+from tensorgrad.ops.core import TensorLike, broadcast_to, cast, full, meet, one_axis, require, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.getitem import flat_index, from_front, refuse_mask
 from tensorgrad.ops.indexing import beside, inside, integers, iota, summed_at, taken_at
@@ -66,7 +66,7 @@ def take_along_axis(x: TensorLike, indices: TensorLike, axis: int | None = -1, *
         axis: None reads from the elements in row-major order. PyTorch's `dim=` is accepted.
     """
     x = tensor(x)
-    axis = kw.pop("dim", axis)
+    axis = one_axis("take_along_axis", axis, kw, -1)
     if axis is None:
         x, axis = reshape(x, -1), 0
     axis = check_axis("take_along_axis", axis, x.ndim)
