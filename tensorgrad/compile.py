@@ -15,7 +15,6 @@ from tensorgrad.compiled import Built
 from tensorgrad.dtypes import DType, f16, f32
 from tensorgrad.errors import InputError
 from tensorgrad.fit import Fitting
-from tensorgrad.graph import Graph
 from tensorgrad.inspect import CheckReport, Inspected, Profile
 from tensorgrad.nn.module import Module
 from tensorgrad.nn.state import IncompatibleKeys
@@ -159,6 +158,7 @@ class Train(Fitting, Inspected):
     def use(self, built: Built) -> None:
         """Steps with this program from now on."""
         old, self._built = self._built, built
+        self._compiled()
         if old is not None:
             old.executor.destroy()
 
@@ -176,9 +176,8 @@ class Train(Fitting, Inspected):
         return [name for name in self.built.interface.outputs if name.startswith(CAPTURE)]
 
     @property
-    def graph(self) -> Graph:
-        """The optimized graph of the step."""
-        return self.built.graph
+    def title(self) -> str:
+        return f"training step of {type(self.state.module).__name__}"
 
     def _inspected(self) -> Built:
         return self.built

@@ -119,6 +119,7 @@ class Predictor(Inspected):
             if len(self._programs) > CACHED:
                 _, oldest = self._programs.popitem(last=False)
                 oldest.built.executor.destroy()
+            self._compiled()
         self._programs.move_to_end(shapes)
         return program
 
@@ -146,9 +147,8 @@ class Predictor(Inspected):
         return next(reversed(self._programs.values())).built if self._programs else None
 
     @property
-    def graph(self) -> Graph:
-        """The optimized graph of the program that was used last."""
-        return self._inspected().graph
+    def title(self) -> str:
+        return f"{name_of(self.fn)} of {type(self.state.module).__name__}"
 
     def _inspected(self) -> Built:
         built = self.built
@@ -172,6 +172,11 @@ def use_averages(state: State, prefix: str, first: int) -> None:
             assert param is not None
             average = found[stem + name] if stem + name in found else state_input(stem + name, param.shape, f32)
             leaves[key] = where(started, cast(average, param.dtype), param)
+
+
+def name_of(fn: Callable[..., Any]) -> str:
+    """A function as its user calls it."""
+    return getattr(fn, "__name__", type(fn).__name__)
 
 
 def function_recipe(graph: Graph, outputs: Outputs) -> Recipe:

@@ -11,7 +11,7 @@ import operator
 import secrets
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -243,10 +243,14 @@ class State:
         row[0] = self.seed % 2**32
         return row
 
+    async def read(self, names: Collection[str]) -> dict[str, np.ndarray]:
+        """Copies of some parameters and buffers as they are now, on the device or before they are there."""
+        found = {name: np.array(self.values[name]) for name in names if name not in self.placed}
+        return found | await self.backend.read(self.store, sorted(self.placed.intersection(names)))
+
     async def download(self) -> dict[str, np.ndarray]:
         """Every parameter, buffer and optimizer state by name, one array a parameter."""
-        found = {name: np.array(values) for name, values in self.values.items() if name not in self.placed}
-        found.update(await self.backend.read(self.store, sorted(self.placed)))
+        found = await self.read(self.values.keys() | self.placed)
         for name in self.packs:
             flat = found.pop(name)
             found.update({p.name: flat[p.place].reshape(p.shape).copy() for p in self.packs[name]})
@@ -262,8 +266,7 @@ class State:
         """The packed states of which `arrays` has a part, with those parts replaced."""
         found: dict[str, np.ndarray] = {}
         for name, parts in self.packs.items():
-            given = [p for p in parts if p.name in arrays]
-            if given:
+            if given := [p for p in parts if p.name in arrays]:
                 flat = (await self.backend.read(self.store, [name]))[name]
                 for part in given:
                     flat[part.place] = arrays[part.name].reshape(-1)

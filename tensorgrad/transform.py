@@ -22,9 +22,10 @@ from tensorgrad.compiled import Built
 from tensorgrad.dtypes import DType
 from tensorgrad.errors import InputError, ShapeError, TraceError
 from tensorgrad.graph import Graph
+from tensorgrad.inspect import Inspected
 from tensorgrad.ops.core import host_array, tensor
 from tensorgrad.outside import warn_of_outside
-from tensorgrad.predict import CACHED, collect, fill, function_recipe
+from tensorgrad.predict import CACHED, collect, fill, function_recipe, name_of
 from tensorgrad.structure import is_nest, parts, rebuild
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import STEP_SLOTS, is_tracing, tensor_input, trace_into
@@ -149,7 +150,7 @@ class _Leaf(NamedTuple):
     name: str
 
 
-class _Compiled:
+class _Compiled(Inspected):
     """Programs of one function, by the shapes and static arguments of its calls."""
 
     def __init__(self, fn: Callable[..., Any], device: Any, seed: int) -> None:
@@ -158,6 +159,15 @@ class _Compiled:
         self.backend: Backend | None = None
         self.programs: OrderedDict[Any, _Program] = OrderedDict()
         self.turns = Turns()
+
+    @property
+    def title(self) -> str:
+        return f"jit of {name_of(self.fn)}"
+
+    def _inspected(self) -> Built:
+        if not self.programs:
+            raise InputError("nothing is compiled before the first call tells the shapes; call it once", call_site())
+        return next(reversed(self.programs.values())).built
 
     async def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         arrays: dict[str, np.ndarray] = {}
@@ -181,6 +191,7 @@ class _Compiled:
             program = self.programs[key] = await self._build(backend, form, types)
             if len(self.programs) > CACHED:
                 self.programs.popitem(last=False)[1].built.executor.destroy()
+            self._compiled()
         self.programs.move_to_end(key)
         names = program.built.interface.inputs  # an argument without effect has none
         inputs: dict[str, Any] = {name: array for name, array in arrays.items() if name in names}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from tensorgrad.compiled import Built
 from tensorgrad.device.base import KernelTime
 from tensorgrad.device.peaks import Peaks
+from tensorgrad.graph import Graph
 from tensorgrad.inspect.check import CheckReport, check
 from tensorgrad.inspect.kernels import Kernels
 from tensorgrad.inspect.memory import MemoryReport
@@ -20,16 +22,35 @@ from tensorgrad.inspect.tuning import TuningReport
 class Inspected(ABC):
     """Gives what runs a program its `kernels` and `memory`; a subclass says which program."""
 
-    _seen: tuple[Built, Shown] | None = None
+    _seen: tuple[Built, Shown, Kernels] | None = None
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What it is, in a few words: `training step of MLP`."""
 
     @abstractmethod
     def _inspected(self) -> Built: ...
 
-    def _shown(self) -> Shown:
+    def _compiled(self) -> None:
+        """Notes that it has a new program, for `programs`."""
+        _known.pop(self, None)
+        _known[self] = None
+
+    @property
+    def graph(self) -> Graph:
+        """The optimized graph; of what has several programs, that of the one used last."""
+        return self._inspected().graph
+
+    def _looked(self) -> tuple[Built, Shown, Kernels]:
         built = self._inspected()
         if self._seen is None or self._seen[0] is not built:
-            self._seen = built, shown(built)
-        return self._seen[1]
+            made = shown(built)
+            self._seen = built, made, Kernels(made)
+        return self._seen
+
+    def _shown(self) -> Shown:
+        return self._looked()[1]
 
     @property
     def kernels(self) -> Kernels:
@@ -39,7 +60,7 @@ class Inspected(ABC):
         lines, WGSL, buffers, and why it is one kernel. On the numpy device they are those that a GPU
         would run.
         """
-        return Kernels(self._shown())
+        return self._looked()[2]
 
     @property
     def memory(self) -> MemoryReport:
@@ -60,3 +81,21 @@ class Inspected(ABC):
 
     async def _check(self, inputs: Mapping[str, Any]) -> CheckReport:
         return await check(self._inspected(), self._shown(), inputs)
+
+
+_known: weakref.WeakKeyDictionary[Inspected, None] = weakref.WeakKeyDictionary()
+
+
+def programs() -> list[Inspected]:
+    """Training steps, predictors and jitted functions that were compiled and are still in use, the last one first.
+
+    >>> import asyncio
+    >>> import tensorgrad as tg
+    >>> from tensorgrad.inspect import programs
+    >>> double = tg.jit(lambda x: x * 2, device="numpy")
+    >>> float(asyncio.run(double(1.5)))
+    3.0
+    >>> programs()[0].title, len(programs()[0].kernels)
+    ('jit of <lambda>', 1)
+    """
+    return list(_known)[::-1]

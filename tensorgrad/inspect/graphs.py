@@ -6,6 +6,7 @@ import linecache
 from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import PurePath
+from typing import Literal, NamedTuple
 
 from tensorgrad.callsite import CallSite
 from tensorgrad.graph import Graph, Node, Value, show_attr
@@ -32,6 +33,42 @@ def show_site(site: CallSite, width: int = 100) -> str:
 def sites(nodes: Iterable[Node]) -> list[CallSite]:
     """The user's lines of some nodes, each once, in the order of the nodes."""
     return list(dict.fromkeys(n.site for n in nodes if n.site is not None))
+
+
+class Line(NamedTuple):
+    """What one of the user's lines has become in a part of a program.
+
+    Attributes:
+        part: `forward`: what is returned depends on it; of a training step also `backward`, which computes gradients,
+            and `update`, the rest.
+        site: the line, None where it is not known.
+        nodes: in the order of the graph.
+    """
+
+    part: Literal["forward", "backward", "update"]
+    site: CallSite | None
+    nodes: tuple[Node, ...]
+
+
+def by_line(graph: Graph) -> list[Line]:
+    """The nodes of a graph by the user's lines, each part's lines in the order in which they come first.
+
+    A gradient's nodes have the line of what it is the gradient of. An update has that of the call of `tg.compile`, from
+    which the forward pass has nothing but its inputs.
+    """
+    forward: set[int] = set()
+    waiting = [value.node for value in (*graph.outputs, *graph.captures.values())]
+    while waiting:
+        if (i := waiting.pop()) not in forward:
+            forward.add(i)
+            waiting += [value.node for value in graph.nodes[i].inputs]
+    lines = {graph.nodes[i].site for i in forward if graph.nodes[i].op != "leaf"}
+    found: dict[tuple[Literal["forward", "backward", "update"], CallSite | None], list[Node]] = {}
+    for node in graph.nodes:
+        part = "forward" if node.id in forward else "backward" if node.site in lines else "update"
+        found.setdefault((part, node.site), []).append(node)
+    order = ("forward", "backward", "update")
+    return [Line(*key, tuple(found[key])) for key in sorted(found, key=lambda key: order.index(key[0]))]
 
 
 def show_call(node: Node) -> str:

@@ -7,10 +7,11 @@ from typing import NamedTuple
 from tensorgrad.graph import Value
 from tensorgrad.inspect.program import Shown
 from tensorgrad.inspect.tables import counted, details, html_table, show_bytes, table
+from tensorgrad.inspect.why import describe
 from tensorgrad.lower.lowering import Lowered
-from tensorgrad.plan import BufferPlan
+from tensorgrad.plan import BufferPlan, BufferSpec
 
-_KINDS = {
+KINDS = {
     "param": "parameters",
     "state": "states",
     "input": "inputs, written before each step",
@@ -22,12 +23,16 @@ _KINDS = {
 
 
 class Lifetime(NamedTuple):
-    """A stored value that lives in a pooled buffer from the kernel that writes it to the last that reads it."""
+    """A stored value that lives in a pooled buffer from the kernel that writes it to the last that reads it.
+
+    `what` is its operation and type: `%14 matmul f32[8, 10]`.
+    """
 
     value: Value
     nbytes: int
     first: int
     last: int
+    what: str
 
 
 class Pooled(NamedTuple):
@@ -47,7 +52,9 @@ class MemoryReport:
             the same state counts in each.
         by_kind: kind -> (number of tensors, their bytes).
         arenas: shared allocation -> its bytes; its tensors are slices of it.
+        resident: the buffers that are there all the time, by kind: all but the temporaries' and views of packs.
         pooled: the temporaries' buffers.
+        needed: bytes of temporaries that each kernel needs, its own and those that later ones read.
         peak: most bytes of temporaries that are needed at one time, with the kernel where that is.
         unpooled: bytes of temporaries if none shared a buffer.
     """
@@ -56,17 +63,17 @@ class MemoryReport:
         self.plan: BufferPlan = shown.lowered.memory.plan
         self.note = "" if shown.built.lowered is not None else shown.note
         self.total = self.plan.nbytes
-        self.by_kind = _by_kind(shown.lowered)
+        self.by_kind, self.resident = _by_kind(shown.lowered)
         self.arenas = dict(self.plan.arenas)
         self.pooled = _pooled(shown.lowered)
         lives = [life for buffer in self.pooled for life in buffer.values]
         self.unpooled = sum(life.nbytes for life in lives)
-        needed = [
-            (sum(life.nbytes for life in lives if life.first <= step <= life.last), -step)
+        self.needed = tuple(
+            sum(life.nbytes for life in lives if life.first <= step <= life.last)
             for step in range(len(shown.lowered.kernels))
-        ]
-        most, step = max(needed, default=(0, 0))
-        self.peak = most, -step
+        )
+        most = max(self.needed, default=0)
+        self.peak = most, self.needed.index(most) if self.needed else 0
 
     @property
     def pool(self) -> int:
@@ -78,7 +85,7 @@ class MemoryReport:
     _ARENA_HEADER = ("arena", ">bytes", ">tensors")
 
     def _kind_rows(self) -> list[tuple[object, ...]]:
-        return [(kind, count, show_bytes(nbytes), _KINDS[kind]) for kind, (count, nbytes) in self.by_kind.items()]
+        return [(kind, count, show_bytes(nbytes), KINDS[kind]) for kind, (count, nbytes) in self.by_kind.items()]
 
     def _pool_rows(self) -> list[tuple[object, ...]]:
         rows = []
@@ -119,16 +126,19 @@ class MemoryReport:
         return "".join(parts)
 
 
-def _by_kind(lowered: Lowered) -> dict[str, tuple[int, int]]:
+def _by_kind(lowered: Lowered) -> tuple[dict[str, tuple[int, int]], tuple[BufferSpec, ...]]:
+    """Kind -> number of tensors and their bytes; and the tensors but temporaries."""
     plan = lowered.memory.plan
     # a pack is no tensor of its own, but a view of its parts
     views = {lowered.memory.where.get(Value(n.id)) for n in lowered.graph.nodes if n.op == "pack"}
     found: dict[str, tuple[int, int]] = {}
-    for kind in _KINDS:
+    resident: list[BufferSpec] = []
+    for kind in KINDS:
         specs = [b for b in plan.buffers if b.kind == kind and b.id not in views]
         if specs:
             found[kind] = len(specs), sum(b.nbytes for b in specs)
-    return found
+            resident += [b for b in specs if kind != "temp"]
+    return found, tuple(resident)
 
 
 def _pooled(lowered: Lowered) -> list[Pooled]:
@@ -146,6 +156,6 @@ def _pooled(lowered: Lowered) -> list[Pooled]:
         spec = lowered.memory.plan.buffers[place]
         if spec.kind == "temp" and spec.arena is None:
             nbytes = max(4, lowered.graph.type(value).nbytes)
-            held.setdefault(place, []).append(Lifetime(value, nbytes, step, last[value]))
+            held.setdefault(place, []).append(Lifetime(value, nbytes, step, last[value], describe(lowered, value)))
     buffers = lowered.memory.plan.buffers
     return [Pooled(buffers[i].name, buffers[i].nbytes, tuple(lives)) for i, lives in sorted(held.items())]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +16,7 @@ from inspected import BATCH, compiled, lowered, weights
 from models import CharGPT, next_token_loss
 from tensorgrad import optim
 from tensorgrad.graph import Graph
-from tensorgrad.inspect import KernelView, Profile, Timed, show_site, work
+from tensorgrad.inspect import KernelView, Profile, Timed, by_line, programs, show_site, work
 from tensorgrad.inspect.tables import show_bytes, show_time, table
 from tensorgrad.lower.lowering import lower
 from tensorgrad.passes import optimize
@@ -189,6 +191,10 @@ def test_memory_adds_up(train: tg.Train) -> None:
     pool = [b for b in plan.buffers if b.kind == "temp" and b.arena is None]
     assert memory.pool == sum(b.nbytes for b in pool)
     assert memory.peak[0] <= memory.pool <= memory.unpooled
+    assert memory.peak == (max(memory.needed), memory.needed.index(max(memory.needed)))
+    assert len(memory.needed) == len(train.kernels)
+    counts, nbytes = zip(*(found for kind, found in memory.by_kind.items() if kind != "temp"), strict=True)
+    assert (sum(counts), sum(nbytes)) == (len(memory.resident), sum(b.nbytes for b in memory.resident))
     text = str(memory)
     for buffer in pool:
         assert buffer.name in text
@@ -312,3 +318,40 @@ def test_a_lowering_keeps_its_reasons() -> None:
     graph = small_graph()
     low = lower(graph, {"0": graph.outputs[0], "doubled": graph.captures["doubled"]})
     assert {v for k in low.kernels for v in k.writes} <= set(low.reasons)
+
+
+def test_what_was_compiled_comes_last_first_and_is_not_kept() -> None:
+    step = compiled()
+    double = tg.jit(lambda x: x * 2, device="numpy")
+    asyncio.run(double(np.arange(3.0)))
+    assert [program.title for program in programs()[:2]] == ["jit of <lambda>", "training step of MLP"]
+    assert programs()[0].graph.outputs
+    assert programs()[1] is step
+    asyncio.run(double(np.arange(3.0)))  # nothing new
+    predict = asyncio.run(step.attach(lambda model, x: model(x), {"x": tg.f32[None, 20]}))
+    assert predict not in programs()
+    asyncio.run(predict(x=np.ones((2, 20), np.float32)))
+    assert [program.title for program in programs()[:2]] == ["<lambda> of MLP", "jit of <lambda>"]
+    gone = weakref.ref(double)
+    del double
+    gc.collect()
+    assert gone() is None
+    assert programs()[:2] == [predict, step]
+
+
+def test_a_graph_by_lines_has_the_step_in_three_parts(train: tg.Train) -> None:
+    lines = by_line(train.graph)
+    assert sorted(node.id for line in lines for node in line.nodes) == list(range(len(train.graph.nodes)))
+    parts = [line.part for line in lines]
+    assert parts == sorted(parts, key=["forward", "backward", "update"].index)
+    of_layers = {line.part: line for line in lines if line.site and "self.dropout" in show_site(line.site)}
+    assert {node.op for node in of_layers["forward"].nodes} >= {"leaf", "matmul", "add"}
+    assert "matmul" in {node.op for node in of_layers["backward"].nodes}
+    updates = [node for line in lines if line.part == "update" for node in line.nodes]
+    assert {"place", "pack", "isfinite"} <= {node.op for node in updates}
+    assert "matmul" not in {node.op for node in updates}
+    assert {line.site.function for line in lines if line.part == "backward" and line.site} <= {"forward", "loss_fn"}
+
+
+def test_a_graph_without_a_training_step_has_one_part() -> None:
+    assert {line.part for line in by_line(tg.trace(lambda: tg.tensor_input("x", (2,)) * 2))} == {"forward"}

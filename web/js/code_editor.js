@@ -58,6 +58,13 @@ export class CodeEditor {
     this._view.focus();
   }
 
+  /** Selects a line and shows it. */
+  select(line) {
+    const { from: anchor, to: head } = this._view.state.doc.line(line);
+    this._view.dispatch({ selection: { anchor, head }, effects: EditorView.scrollIntoView(anchor, { y: 'center' }) });
+    this.focus();
+  }
+
   /** Marks the line that raised an error, until the text changes; null marks none. */
   mark(line) {
     markLine(this._view, line);

@@ -56,6 +56,31 @@ const program = new Program(
   },
 );
 
+let inspector = null; // made when it is first opened
+async function inspect() {
+  inspector ??= import('./inspector.js').then(
+    ({ Inspector }) =>
+      new Inspector(part('inspector'), part('inspect'), {
+        session: repl.session,
+        select: (line, text) => program.select(line, text),
+        say: (text) => status.say(text),
+      }),
+  );
+  try {
+    (await inspector).toggle();
+  } catch (error) {
+    inspector = null; // the next time tries again
+    status.say(`The inspector could not be loaded: ${error.message}`);
+  }
+}
+
+part('inspect').addEventListener('click', inspect);
+addEventListener('keydown', (event) => {
+  if (event.altKey && !event.ctrlKey && !event.metaKey && event.code === 'KeyI') {
+    event.preventDefault();
+    inspect();
+  }
+});
 part('run').addEventListener('click', () => repl.submit(part('prompt').value, true));
 part('stop').addEventListener('click', () => repl.interrupt());
 part('restart').addEventListener('click', () => repl.restart());

@@ -66,6 +66,14 @@ export class Program {
     if (answer?.status === 'error' && answer.line && source === this._editor.value) this._mark(answer.line);
   }
 
+  /** Selects the line that has this text, the one of this number if several have. @returns {boolean} whether one has */
+  select(line, text) {
+    const lines = this._editor.value.split('\n').map((one) => one.trim());
+    const found = lines[line - 1] === text ? line : lines.indexOf(text) + 1;
+    if (found && text) this._editor.select(found);
+    return Boolean(found && text);
+  }
+
   async _fromLink() {
     try {
       const text = await programIn(location.hash);

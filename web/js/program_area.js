@@ -32,6 +32,17 @@ export class ProgramArea extends Editor {
     this._area.scrollTop = 0;
   }
 
+  /** Selects a line and shows it. */
+  select(line) {
+    const before = this.value.split('\n').slice(0, line - 1);
+    const start = before.join('\n').length + (line > 1);
+    const end = this.value.indexOf('\n', start);
+    this._area.focus({ preventScroll: true });
+    this._area.setSelectionRange(start, end < 0 ? this.value.length : end);
+    const height = parseFloat(getComputedStyle(this._area).lineHeight);
+    this._area.scrollTop = Math.max(0, before.length * height - this._area.clientHeight / 3);
+  }
+
   /** Marks the line that raised an error, until the text changes; null marks none. */
   mark(line) {
     this.marked = line;

@@ -70,6 +70,13 @@ export class Session extends EventTarget {
     return this._ask({ type: 'file', id: this._nextId++, name, bytes });
   }
 
+  /** What the inspector asks for; see `tensorgrad_page.inspecting`. @returns {Promise<object>} */
+  async inspect(request) {
+    if (this.state === 'loading' || this.state === 'failed') return { error: 'Python is not there yet.' };
+    const { text } = await this._ask({ type: 'inspect', id: this._nextId++, request: JSON.stringify(request) });
+    return text === undefined ? { error: 'Python was restarted.' } : JSON.parse(text);
+  }
+
   /** The answer to `choose`: a file's bytes or null, or why there is none. */
   chosen(bytes, error = null) {
     this._worker.postMessage({ type: 'chosen', bytes, error });
@@ -118,6 +125,7 @@ export class Session extends EventTarget {
       case 'completions':
       case 'described':
       case 'filed':
+      case 'inspected':
         this._answer(message);
         break;
       case 'stopping':

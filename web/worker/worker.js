@@ -6,6 +6,7 @@
 //                    {type: 'describe', id, expression, program}
 //                    {type: 'interrupt', id}             the id of the run to stop
 //                    {type: 'file', id, name, bytes}     for the working folder
+//                    {type: 'inspect', id, request}      JSON, of `tensorgrad_page.inspecting`
 //                    {type: 'chosen', bytes, error}      a file, or null; or why the page shows none
 //   worker to page   {type: 'progress', what, loaded, total}   {type: 'device', device}
 //                    {type: 'ready', versions, suspends} {type: 'failed', message}
@@ -17,6 +18,7 @@
 //                    {type: 'completions', id, items, start}
 //                    {type: 'described', id, found}      found: {signature, doc} or null
 //                    {type: 'filed', id, error}
+//                    {type: 'inspected', id, text}
 //                    {type: 'download', name, bytes}     {type: 'choose', accept}
 
 import { findDevice } from './device.js';
@@ -29,6 +31,7 @@ const send = (message) => self.postMessage(message);
 
 let console_ = null;
 let files = null;
+let inspecting = null; // imported when the inspector is opened
 let flag = null;
 let running = null;
 let chosen = null; // takes the page's answer to 'choose'
@@ -56,6 +59,7 @@ async function start(shared) {
     (await device).kind === 'numpy',
   );
   files = pyodide.FS;
+  inspecting = () => pyodide.pyimport('tensorgrad_page.inspecting');
   const python = pyodide.runPython("__import__('platform').python_version()");
   const versions = { python, tensorgrad: tensorgrad.__version__, pyodide: pyodide.version };
   send({ type: 'ready', versions, suspends: 'Suspending' in WebAssembly });
@@ -107,12 +111,23 @@ function file({ id, name, bytes }) {
   }
 }
 
+async function inspect({ id, request }) {
+  const module = inspecting();
+  try {
+    send({ type: 'inspected', id, text: await module.answer(request) });
+  } catch (error) {
+    send({ type: 'inspected', id, text: JSON.stringify({ error: error.message }) });
+  }
+  module.destroy();
+}
+
 self.onmessage = ({ data }) => {
   if (data.type === 'start') {
     start(data.flag).catch((error) => send({ type: 'failed', message: String(error.message ?? error) }));
   } else if (data.type === 'run') run(data);
   else if (data.type === 'complete') complete(data);
   else if (data.type === 'describe') describe(data);
+  else if (data.type === 'inspect') inspect(data);
   else if (data.type === 'chosen') chosen?.(data);
   else if (data.type === 'file') file(data);
   else if (data.type === 'interrupt') interrupt(data.id);
