@@ -130,7 +130,7 @@ class WebGPU:
         return Made(graph, outputs, lowered, program)
 
     def _kernels(self, lowered: Lowered, tuning: Tuning | None) -> tuple[KernelSpec, ...]:
-        return tuple(generate(lowered, self.limits, choices_of(tuning)))
+        return tuple(generate(lowered, self.limits, choices_of(tuning), self.device.begin))
 
     async def _tuned(self, made: Made, seconds: float) -> Made:
         """The program with the variants that are the fastest on this device."""

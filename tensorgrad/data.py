@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tensorgrad.callsite import call_site
+from tensorgrad.checks import is_whole
 from tensorgrad.errors import CheckpointError, InputError
 from tensorgrad.structure import is_nest, parts, rebuild
 
@@ -212,7 +213,7 @@ def random_split(dataset: Any, lengths: Sequence[int | float], seed: int = 0) ->
     if any(isinstance(n, float) for n in sizes) and math.isclose(sum(sizes), 1) and min(sizes) >= 0:
         whole = [int(total * n) for n in sizes]
         sizes = [n + (i < total - sum(whole)) for i, n in enumerate(whole)]
-    if not all(isinstance(n, int) and n >= 0 for n in sizes) or sum(sizes) != total:
+    if not all(is_whole(n) and n >= 0 for n in sizes) or sum(sizes) != total:
         raise InputError(f"lengths are to add up to {total:,}, or to 1 as fractions, got {list(lengths)}", call_site())
     order = np.random.default_rng(seed).permutation(total)
     ends = np.cumsum([0, *sizes])

@@ -183,7 +183,8 @@ class ManySteps(ABC):
     def _fill(self, row: np.ndarray, floats: np.ndarray, call: int, step: int) -> None:
         """Writes the host's numbers of a step into a row: `floats` is the same memory."""
         row[0], row[1] = self.state.seed % 2**32, call % 2**32
-        self.optimizer.prefix = self._prefix  # an optimizer may train on several states
+        if self.optimizer.prefix != self._prefix:  # an optimizer may train on several states
+            self.optimizer.prefix = self._prefix
         slots = self.built.interface.slots
         for name, number in self.optimizer.scalars(step).items():
             if name in slots:

@@ -109,6 +109,11 @@ class KernelSpec:
     workgroup_size: int = 64
 
     @property
+    def access(self) -> str:
+        """A letter for each binding: `w` where it is written, else `r`."""
+        return "".join("w" if binding.write else "r" for binding in self.bindings)
+
+    @property
     def runs(self) -> bool:
         return bool(self.wgsl) and self.threads > 0
 

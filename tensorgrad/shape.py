@@ -8,8 +8,9 @@ NumPy's: sizes may be 0, axes may be negative, broadcasting aligns at the last a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NoReturn
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn, SupportsIndex
 
 from tensorgrad.callsite import CallSite, call_site
 from tensorgrad.dtypes import Shape
@@ -65,8 +66,22 @@ def broadcast_trailing(*shapes: Sequence[int]) -> Shape | None:
     return tuple(reversed(out))
 
 
-def check_axis(op: str, axis: int, ndim: int, site: CallSite | None = None) -> int:
+def whole(op: str, what: str, value: SupportsIndex, site: CallSite | None = None) -> int:
+    """A whole number of any type, NumPy's among them, as an int."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        fail(f"{op}: {what} must be a whole number, got {value!r}", site)
+
+
+def one_or_more(value: Any) -> tuple[Any, ...]:
+    """What may be given as one, or as a sequence of them."""
+    return tuple(value) if isinstance(value, Iterable) else (value,)
+
+
+def check_axis(op: str, axis: SupportsIndex, ndim: int, site: CallSite | None = None) -> int:
     """The axis counted from the front."""
+    axis = whole(op, "an axis", axis, site)
     if not -ndim <= axis < ndim:
         fail(f"{op}: axis {axis} is out of range for a tensor with {ndim} axes", site)
     return axis % ndim if ndim else 0
@@ -76,9 +91,9 @@ def check_axes(op: str, axes: int | Sequence[int] | None, ndim: int, site: CallS
     """The axes counted from the front and sorted; None is all of them."""
     if axes is None:
         return tuple(range(ndim))
-    found = [check_axis(op, a, ndim, site) for a in ((axes,) if isinstance(axes, int) else axes)]
+    found = [check_axis(op, a, ndim, site) for a in one_or_more(axes)]
     if len(set(found)) != len(found):
-        fail(f"{op}: an axis is named twice in {tuple(axes) if not isinstance(axes, int) else axes}", site)
+        fail(f"{op}: an axis is named twice in {one_or_more(axes)}", site)
     return tuple(sorted(found))
 
 

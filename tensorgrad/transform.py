@@ -17,6 +17,7 @@ import numpy as np
 from tensorgrad.autodiff import append_grad
 from tensorgrad.backend import Backend, open_backend
 from tensorgrad.callsite import call_site
+from tensorgrad.checks import is_whole
 from tensorgrad.compiled import Built
 from tensorgrad.dtypes import DType
 from tensorgrad.errors import InputError, ShapeError, TraceError
@@ -93,7 +94,7 @@ def value_and_grad(fn: Callable[..., Tensor], argnums: Argnums = 0, *, device: A
 
 def _value_and_grad(fn: Callable[..., Tensor], argnums: Argnums) -> Callable[..., tuple[Tensor, Any]]:
     numbers = argnums if isinstance(argnums, tuple) else (argnums,)
-    if not all(isinstance(n, int) for n in numbers):
+    if not all(is_whole(n) for n in numbers):
         raise InputError(f"argnums is a position or a tuple of positions, got {argnums!r}", call_site())
 
     @functools.wraps(fn)
@@ -113,7 +114,7 @@ def _value_and_grad(fn: Callable[..., Tensor], argnums: Argnums) -> Callable[...
         for n, part in zip(numbers, wrt, strict=True):
             grads.append(_refill(arguments[n], iter(flat[start : start + len(part)])))
             start += len(part)
-        return value, grads[0] if isinstance(argnums, int) else tuple(grads)
+        return value, tuple(grads) if isinstance(argnums, tuple) else grads[0]
 
     return call
 

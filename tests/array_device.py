@@ -10,6 +10,7 @@ import numpy as np
 from tensorgrad.device import base
 from tensorgrad.device.base import Feed, Limits, Recording, Slice
 from tensorgrad.errors import OutOfMemoryError, TensorgradError
+from tensorgrad.plan import KernelSpec
 
 Kernel = Callable[..., None]
 
@@ -55,6 +56,9 @@ class ArrayDevice:
     async def read(self, ranges: Sequence[Slice]) -> list[np.ndarray]:
         await asyncio.sleep(0)
         return [self.view(r).copy() for r in ranges]
+
+    def begin(self, kernel: KernelSpec) -> None:
+        pass
 
     async def compile(self, recording: Recording) -> ArrayProgram:
         await asyncio.sleep(0)

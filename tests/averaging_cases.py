@@ -1,4 +1,4 @@
-"""Gradients averaged over several steps and weights averaged over all, on every device."""
+"""Gradients averaged over several steps or normalized, and weights averaged over all, on every device."""
 
 from __future__ import annotations
 
@@ -74,4 +74,24 @@ async def averages(device: str) -> None:
     saved = (await train.state_dict())["optimizer"]
     for name in SHAPES:
         np.testing.assert_allclose(saved[f"optim.ema.{name}"], expected[name], rtol=1e-6, atol=1e-7)
+    train.destroy()
+
+
+async def normalization(device: str) -> None:
+    """Each parameter moves by the rate, whatever its gradient's size; by nothing where that is zero."""
+    optimizer = optim.SGD(0.5, normalize=True, accumulate=2, groups=[("v", {"lr": 0.25})], clip_value=0.4)
+    start = drawn(0)
+    train = await given(start, optimizer, device)
+    for update in range(3):
+        before = await weights(train)
+        grads = [{n: a * size for n, a in drawn(7 * update + part).items()} for part, size in ((1, 1e-3), (2, 300.0))]
+        for part in grads:
+            part["b"] *= update != 1
+            await train.step(grads=part)
+        found = await weights(train)
+        for name, array in found.items():
+            mean = (grads[0][name].astype(np.float64) + grads[1][name]) / 2
+            way = np.clip(mean / (np.linalg.norm(mean) + 1e-8), -0.4, 0.4)
+            wanted = before[name] - (0.25 if name == "v" else 0.5) * way
+            np.testing.assert_allclose(array, wanted, rtol=1e-6, atol=1e-6, err_msg=name)
     train.destroy()

@@ -18,6 +18,7 @@ from wgpu.backends.wgpu_native.extras import set_instance_extras
 
 from tensorgrad.backend import WebGPU
 from tensorgrad.device.base import Copy, Dispatch, Feed, Limits, Recording, Slice
+from tensorgrad.plan import KernelSpec
 
 USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 WANTED = {"subgroup": "subgroups", "shader-f16": "shader-f16"}
@@ -170,6 +171,9 @@ class Native:
     async def read(self, ranges: Sequence[Slice]) -> list[np.ndarray]:
         read = self.device.queue.read_buffer
         return [np.frombuffer(bytearray(read(self.buffers[r.buffer], r.offset, r.nbytes)), np.uint8) for r in ranges]
+
+    def begin(self, kernel: KernelSpec) -> None:
+        pass
 
     async def compile(self, recording: Recording) -> NativeProgram:
         return NativeProgram(self, recording)

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from tensorgrad.plan import KernelSpec
+
 LOSS_RING = 1_024
 """Losses that the device keeps for `losses()`; beyond them the oldest are forgotten."""
 
@@ -206,6 +208,10 @@ class Device(Protocol):
 
     async def read(self, ranges: Sequence[Slice]) -> list[np.ndarray]:
         """The bytes (uint8) of some ranges, all in one readback where the limits allow."""
+        ...
+
+    def begin(self, kernel: KernelSpec) -> None:
+        """Start to compile a kernel that a recording to come will have; what is wrong with it shows there."""
         ...
 
     async def compile(self, recording: Recording) -> Program:

@@ -163,6 +163,15 @@ class Engine {
     }, this.kept);
   }
 
+  /** Starts to compile a shader of a program to come, whose `compile` reports what is wrong with it. A submission
+   *  sends it on its way now: Python goes on writing the next one. */
+  begin(label, access, code) {
+    this.device.pushErrorScope('validation');
+    this.pipeline(label, access, code);
+    this.device.popErrorScope().catch(() => {});
+    this.device.queue.submit([]);
+  }
+
   /** [dispatch, message, [[line, column, type, text], ...]] of one whose shader did not compile. */
   async diagnose(index, code, { message }) {
     const { messages } = await this.settle(this.device.createShaderModule({ code }).getCompilationInfo());

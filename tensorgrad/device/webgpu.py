@@ -21,6 +21,7 @@ from tensorgrad.device.base import Feed, Recording, Slice
 from tensorgrad.device.reports import compile_error, out_of_memory, show_size
 from tensorgrad.device.staging import Staging
 from tensorgrad.errors import DeviceLostError, TensorgradError, UnsupportedError
+from tensorgrad.plan import KernelSpec
 
 OK, LOST, FAILED, AGAIN = range(4)  # as in program.js
 
@@ -133,6 +134,10 @@ class WebGPUDevice:
             data = await self._settle(self._engine.read(json.dumps(group)))
             results += _split(_take(data), group)
         return results
+
+    def begin(self, kernel: KernelSpec) -> None:
+        """Start to compile a kernel; see `base.Device.begin`."""
+        self._engine.begin(kernel.name, kernel.access, kernel.wgsl)
 
     async def compile(self, recording: Recording) -> WebGPUProgram:
         """Make a recording's pipelines and bind groups; see `base.Device.compile`."""

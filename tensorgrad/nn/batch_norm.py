@@ -1,4 +1,4 @@
-"""Batch normalization: PyTorch's arguments, defaults and keys."""
+"""Normalizations that may keep statistics over batches: PyTorch's arguments, defaults and keys."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from tensorgrad.tensor import Tensor
 from tensorgrad.trace import update_state, updated_state
 
 
-class _BatchNorm(Affine):
+class _Statistics(Affine):
+    """Weight, bias and running statistics, each with a number a channel, or without."""
+
     _ndims: tuple[int, ...] = ()
 
     def __init__(
         self,
         num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        dtype: DType = f32,
-        *,
-        bias: bool = True,
+        eps: float,
+        momentum: float | None,
+        affine: bool,
+        track_running_stats: bool,
+        dtype: DType,
+        bias: bool,
     ) -> None:
         require_sizes(type(self).__name__, num_features=num_features)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
@@ -50,10 +51,32 @@ class _BatchNorm(Affine):
         self.reset_running_stats()
         super().reset_parameters()
 
-    def forward(self, x: TensorLike) -> Tensor:
+    def _fitting(self, x: TensorLike) -> Tensor:
         x = ops.tensor(x)
         if x.ndim not in self._ndims:
             fail(f"{type(self).__name__}: needs an input with {' or '.join(map(str, self._ndims))} axes, got {x.type}")
+        return x
+
+    def extra_repr(self) -> str:
+        return f"{self.num_features}, eps={self.eps:g}, momentum={self.momentum}"
+
+
+class _BatchNorm(_Statistics):
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        dtype: DType = f32,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype, bias)
+
+    def forward(self, x: TensorLike) -> Tensor:
+        x = self._fitting(x)
         momentum = 0.0 if self.momentum is None else self.momentum
         count = self.num_batches_tracked
         if self.training and count is not None:
@@ -63,9 +86,6 @@ class _BatchNorm(Affine):
                 momentum = 1.0 / ops.cast(seen, x.dtype)  # the plain average of all batches
         batch = self.training or self.running_mean is None
         return ops.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, batch, momentum, self.eps)
-
-    def extra_repr(self) -> str:
-        return f"{self.num_features}, eps={self.eps:g}, momentum={self.momentum}"
 
 
 class BatchNorm1d(_BatchNorm):
@@ -94,3 +114,69 @@ class BatchNorm2d(_BatchNorm):
     """
 
     _ndims = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """`batch_norm` of volumes `[N, C, D, H, W]`; see `BatchNorm2d`."""
+
+    _ndims = (5,)
+
+
+class _InstanceNorm(_Statistics):
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        dtype: DType = f32,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype, bias)
+
+    def forward(self, x: TensorLike) -> Tensor:
+        x = self._fitting(x)
+        one = x.ndim == self._ndims[0]
+        if x.shape[0 if one else 1] != self.num_features:
+            fail(f"{type(self).__name__}: needs an input with {self.num_features} channels, got {x.type}")
+        example = self.training or self.running_mean is None
+        out = ops.instance_norm(
+            ops.expand_dims(x, 0) if one else x,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            example,
+            self.momentum or 0.0,
+            self.eps,
+        )
+        return ops.reshape(out, *x.shape)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """`instance_norm` of `[N, C, L]` or `[C, L]`; arguments as `InstanceNorm2d`."""
+
+    _ndims = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """`instance_norm` of images `[N, C, H, W]` or `[C, H, W]`: each channel of each example by itself.
+
+    Args:
+        num_features: C.
+        eps: added to the variance.
+        momentum: how far running statistics move towards the averages over the batch; None is 0.
+        affine: whether there are weight (ones) and bias (zeros).
+        track_running_stats: keep running statistics, with which evaluation normalizes.
+        bias: False leaves out the bias alone.
+    """
+
+    _ndims = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """`instance_norm` of volumes `[N, C, D, H, W]` or `[C, D, H, W]`; arguments as `InstanceNorm2d`."""
+
+    _ndims = (4, 5)

@@ -12,30 +12,33 @@ from tensorgrad.ops.losses import Reduction
 from tensorgrad.tensor import Tensor
 
 
-def _buffer(weight: Any) -> Buffer | None:
+def weight_buffer(weight: Any) -> Buffer | None:
+    """A weight as PyTorch keeps it: in the state dict."""
     return None if weight is None else Buffer(weight)
 
 
-class _Loss(Module):
+class Loss(Module):
+    """A loss with a reduction."""
+
     def __init__(self, reduction: Reduction = "mean") -> None:
         self.reduction: Reduction = reduction
 
 
-class MSELoss(_Loss):
+class MSELoss(Loss):
     """`mse_loss`: the squared difference."""
 
     def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return ops.mse_loss(input, target, self.reduction)
 
 
-class L1Loss(_Loss):
+class L1Loss(Loss):
     """`l1_loss`: the size of the difference."""
 
     def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return ops.l1_loss(input, target, self.reduction)
 
 
-class SmoothL1Loss(_Loss):
+class SmoothL1Loss(Loss):
     """`smooth_l1_loss`: squared below `beta`, straight above; of slope 1."""
 
     def __init__(self, reduction: Reduction = "mean", beta: float = 1.0) -> None:
@@ -46,7 +49,7 @@ class SmoothL1Loss(_Loss):
         return ops.smooth_l1_loss(input, target, self.reduction, self.beta)
 
 
-class HuberLoss(_Loss):
+class HuberLoss(Loss):
     """`huber_loss`: squared below `delta`, straight above; of slope `delta`."""
 
     def __init__(self, reduction: Reduction = "mean", delta: float = 1.0) -> None:
@@ -57,7 +60,7 @@ class HuberLoss(_Loss):
         return ops.huber_loss(input, target, self.reduction, self.delta)
 
 
-class CrossEntropyLoss(_Loss):
+class CrossEntropyLoss(Loss):
     """`cross_entropy` of logits and class numbers, or of logits and probabilities.
 
     The weight is a buffer, as in PyTorch: it is in the state dict of a module that holds the loss.
@@ -75,41 +78,41 @@ class CrossEntropyLoss(_Loss):
         label_smoothing: float = 0.0,
     ) -> None:
         super().__init__(reduction)
-        self.weight = _buffer(weight)
+        self.weight = weight_buffer(weight)
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
     def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return ops.cross_entropy(input, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing)
 
 
-class NLLLoss(_Loss):
+class NLLLoss(Loss):
     """`nll_loss`: minus the log-probability of the target class."""
 
     def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
-        self.weight, self.ignore_index = _buffer(weight), ignore_index
+        self.weight, self.ignore_index = weight_buffer(weight), ignore_index
 
     def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return ops.nll_loss(input, target, self.weight, self.ignore_index, self.reduction)
 
 
-class BCELoss(_Loss):
+class BCELoss(Loss):
     """`binary_cross_entropy`: of probabilities of yes."""
 
     def __init__(self, weight: Any = None, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
-        self.weight = _buffer(weight)
+        self.weight = weight_buffer(weight)
 
     def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return ops.binary_cross_entropy(input, target, self.weight, self.reduction)
 
 
-class BCEWithLogitsLoss(_Loss):
+class BCEWithLogitsLoss(Loss):
     """`binary_cross_entropy_with_logits`."""
 
     def __init__(self, weight: Any = None, reduction: Reduction = "mean", pos_weight: Any = None) -> None:
         super().__init__(reduction)
-        self.weight, self.pos_weight = _buffer(weight), _buffer(pos_weight)
+        self.weight, self.pos_weight = weight_buffer(weight), weight_buffer(pos_weight)
 
     def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return ops.binary_cross_entropy_with_logits(input, target, self.weight, self.reduction, self.pos_weight)
@@ -138,7 +141,7 @@ class CosineSimilarity(Module):
         return ops.cosine_similarity(x1, x2, self.dim, self.eps)
 
 
-class CosineEmbeddingLoss(_Loss):
+class CosineEmbeddingLoss(Loss):
     """`cosine_embedding_loss`: pairs that belong together (1) or do not (-1)."""
 
     def __init__(self, margin: float = 0.0, reduction: Reduction = "mean") -> None:
@@ -147,3 +150,37 @@ class CosineEmbeddingLoss(_Loss):
 
     def forward(self, input1: TensorLike, input2: TensorLike, target: TensorLike) -> Tensor:
         return ops.cosine_embedding_loss(input1, input2, target, self.margin, self.reduction)
+
+
+class PairwiseDistance(Module):
+    """`pairwise_distance`: the p-norm of the difference, over the last axis."""
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
+        self.norm, self.eps, self.keepdim = p, eps, keepdim
+
+    def forward(self, x1: TensorLike, x2: TensorLike) -> Tensor:
+        return ops.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
+
+
+class PoissonNLLLoss(Loss):
+    """`poisson_nll_loss` of expected counts, or their logarithms, and counts."""
+
+    def __init__(
+        self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: Reduction = "mean"
+    ) -> None:
+        super().__init__(reduction)
+        self.log_input, self.full, self.eps = log_input, full, eps
+
+    def forward(self, log_input: TensorLike, target: TensorLike) -> Tensor:
+        return ops.poisson_nll_loss(log_input, target, self.log_input, self.full, self.eps, self.reduction)
+
+
+class GaussianNLLLoss(Loss):
+    """`gaussian_nll_loss` of expected numbers, numbers and variances."""
+
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: Reduction = "mean") -> None:
+        super().__init__(reduction)
+        self.full, self.eps = full, eps
+
+    def forward(self, input: TensorLike, target: TensorLike, var: TensorLike) -> Tensor:
+        return ops.gaussian_nll_loss(input, target, var, self.full, self.eps, self.reduction)

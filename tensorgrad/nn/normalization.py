@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -11,12 +11,11 @@ from tensorgrad import ops
 from tensorgrad.callsite import call_site
 from tensorgrad.checks import require_sizes, require_whole
 from tensorgrad.dtypes import DType, f32
-from tensorgrad.errors import InputError, ShapeError
+from tensorgrad.errors import ShapeError
 from tensorgrad.nn import init
 from tensorgrad.nn.module import Module
 from tensorgrad.nn.parameter import Parameter
 from tensorgrad.ops.core import TensorLike
-from tensorgrad.shape import fail
 from tensorgrad.tensor import Tensor
 
 
@@ -144,59 +143,14 @@ class GroupNorm(Affine):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps:g}"
 
 
-class _InstanceNorm(Affine):
-    _ndim: ClassVar[int]
+class LocalResponseNorm(Module):
+    """`local_response_norm` of `[N, C, ...]`: by the channels around each."""
 
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = False,
-        track_running_stats: bool = False,
-        dtype: DType = f32,
-        *,
-        bias: bool = True,
-    ) -> None:
-        require_sizes(type(self).__name__, num_features=num_features)
-        if track_running_stats:
-            name = type(self).__name__
-            raise InputError(f"{name}: running statistics are not offered, BatchNorm has them", call_site())
-        self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
-        self.track_running_stats = track_running_stats
-        self._add_affine((num_features,), affine, affine and bias, dtype)
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
     def forward(self, x: TensorLike) -> Tensor:
-        x = ops.tensor(x)
-        if x.ndim not in (self._ndim - 1, self._ndim) or x.shape[1 - self._ndim] != self.num_features:
-            fail(
-                f"{type(self).__name__}: needs an input of {self._ndim} axes (or {self._ndim - 1}, one example) with "
-                f"{self.num_features} channels, got {x.type}"
-            )
-        batch = x if x.ndim == self._ndim else ops.expand_dims(x, 0)
-        out = ops.instance_norm(batch, weight=self.weight, bias=self.bias, eps=self.eps)
-        return ops.reshape(out, *x.shape)
+        return ops.local_response_norm(x, self.size, self.alpha, self.beta, self.k)
 
     def extra_repr(self) -> str:
-        return f"{self.num_features}, eps={self.eps:g}"
-
-
-class InstanceNorm1d(_InstanceNorm):
-    """`instance_norm` of `[N, C, L]` or `[C, L]`; arguments as `InstanceNorm2d`."""
-
-    _ndim = 3
-
-
-class InstanceNorm2d(_InstanceNorm):
-    """`instance_norm` of images `[N, C, H, W]` or `[C, H, W]`: each channel of each example by itself.
-
-    Args:
-        num_features: C.
-        eps: added to the variance.
-        momentum: without effect, as there are no running statistics.
-        affine: whether there are weight (ones) and bias (zeros).
-        track_running_stats: False; running statistics are not offered.
-        bias: False leaves out the bias alone.
-    """
-
-    _ndim = 4
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

@@ -25,11 +25,6 @@ class _Pool(Module):
         return f"{self.kernel_size}, stride={stride}, padding={self.padding}"
 
 
-def _no_indices(module: Module, return_indices: bool) -> None:
-    if return_indices:
-        raise InputError(f"{type(module).__name__}: return_indices is not offered", call_site())
-
-
 class _MaxPool(_Pool):
     def __init__(
         self,
@@ -40,12 +35,12 @@ class _MaxPool(_Pool):
         return_indices: bool = False,
         ceil_mode: bool = False,
     ) -> None:
-        _no_indices(self, return_indices)
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.dilation, self.ceil_mode = dilation, ceil_mode
+        self.dilation, self.return_indices, self.ceil_mode = dilation, return_indices, ceil_mode
 
-    def forward(self, x: TensorLike) -> Tensor:
-        return self._op(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
+    def forward(self, x: TensorLike) -> Any:
+        options = self.dilation, self.ceil_mode, self.return_indices
+        return self._op(x, self.kernel_size, self.stride, self.padding, *options)
 
 
 class MaxPool1d(_MaxPool):
@@ -99,6 +94,33 @@ class AvgPool2d(_Pool):
         return ops.avg_pool2d(x, self.kernel_size, self.stride, self.padding, *options)
 
 
+class _LPPool(Module):
+    _op: ClassVar[Callable[..., Tensor]]
+
+    def __init__(
+        self, norm_type: float, kernel_size: Numbers, stride: Numbers | None = None, ceil_mode: bool = False
+    ) -> None:
+        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
+
+    def forward(self, x: TensorLike) -> Tensor:
+        return self._op(x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+    def extra_repr(self) -> str:
+        return f"{self.norm_type}, {self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
+
+
+class LPPool1d(_LPPool):
+    """`lp_pool1d`: the p-norm of each window."""
+
+    _op = staticmethod(ops.lp_pool1d)
+
+
+class LPPool2d(_LPPool):
+    """`lp_pool2d`: the p-norm of each window."""
+
+    _op = staticmethod(ops.lp_pool2d)
+
+
 class _Adaptive(Module):
     _op: ClassVar[Callable[..., Tensor]]
 
@@ -130,7 +152,8 @@ class AdaptiveMaxPool1d(_Adaptive):
     _op = staticmethod(ops.adaptive_max_pool1d)
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
-        _no_indices(self, return_indices)
+        if return_indices:
+            raise InputError(f"{type(self).__name__}: return_indices is not offered, MaxPool has it", call_site())
         super().__init__(output_size)
 
 

@@ -84,6 +84,7 @@ from tensorgrad.ops.attention import (
 )
 from tensorgrad.ops.batch_norm import (
     batch_norm,
+    instance_norm,
 )
 from tensorgrad.ops.checkpoint import (
     checkpoint,
@@ -214,6 +215,7 @@ from tensorgrad.ops.indexing import (
 from tensorgrad.ops.interpolate import (
     channel_shuffle,
     interpolate,
+    nearest_upsample2d,
     pixel_shuffle,
     pixel_unshuffle,
     upsample_bilinear,
@@ -231,6 +233,10 @@ from tensorgrad.ops.joining import (
     tensor_split,
     unbind,
     vstack,
+)
+from tensorgrad.ops.likelihoods import (
+    gaussian_nll_loss,
+    poisson_nll_loss,
 )
 from tensorgrad.ops.logic import (
     allclose,
@@ -256,6 +262,16 @@ from tensorgrad.ops.losses import (
     mse_loss,
     smooth_l1_loss,
 )
+from tensorgrad.ops.margins import (
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
 from tensorgrad.ops.masking import (
     masked_fill,
     masked_select,
@@ -267,7 +283,6 @@ from tensorgrad.ops.matmul import (
 )
 from tensorgrad.ops.normalization import (
     group_norm,
-    instance_norm,
     local_response_norm,
     normalize,
     pairwise_distance,
@@ -362,6 +377,7 @@ from tensorgrad.ops.scatter import (
     index_select,
     scatter,
     scatter_add,
+    scatter_reduce,
     take_along_axis,
 )
 from tensorgrad.ops.sorting import (
@@ -555,6 +571,7 @@ __all__ = [
     "full",
     "full_like",
     "gather",
+    "gaussian_nll_loss",
     "ge",
     "geglu",
     "gelu",
@@ -570,6 +587,7 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hinge_embedding_loss",
     "hstack",
     "huber_loss",
     "hypot",
@@ -623,6 +641,7 @@ __all__ = [
     "lp_pool1d",
     "lp_pool2d",
     "lt",
+    "margin_ranking_loss",
     "masked_fill",
     "masked_select",
     "matmul",
@@ -642,6 +661,9 @@ __all__ = [
     "movedim",
     "mse_loss",
     "mul",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
     "multinomial",
     "multiply",
     "mv",
@@ -651,6 +673,7 @@ __all__ = [
     "nansum",
     "narrow",
     "ne",
+    "nearest_upsample2d",
     "neg",
     "negative",
     "newaxis",
@@ -671,6 +694,7 @@ __all__ = [
     "pi",
     "pixel_shuffle",
     "pixel_unshuffle",
+    "poisson_nll_loss",
     "pow",
     "power",
     "prelu",
@@ -700,6 +724,7 @@ __all__ = [
     "scaled_dot_product_attention",
     "scatter",
     "scatter_add",
+    "scatter_reduce",
     "searchsorted",
     "select",
     "selu",
@@ -711,6 +736,7 @@ __all__ = [
     "sinc",
     "sinh",
     "smooth_l1_loss",
+    "soft_margin_loss",
     "softmax",
     "softmax_causal",
     "softmin",
@@ -747,6 +773,8 @@ __all__ = [
     "topk",
     "transpose",
     "tril",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
     "triu",
     "true_divide",
     "trunc",

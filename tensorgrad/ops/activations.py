@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.composite import softmax
-from tensorgrad.ops.core import TensorLike, cast, require, tensor
+from tensorgrad.ops.core import TensorLike, cast, in_f32, require, tensor
 from tensorgrad.ops.custom import custom_grad, with_slope
 from tensorgrad.ops.indexing import iota
 from tensorgrad.ops.random import uniform
@@ -109,6 +109,7 @@ def prelu(x: TensorLike, weight: TensorLike) -> Tensor:
 # Exponential ones -------------------------------------------------------------------------------
 
 
+@in_f32
 def elu(x: TensorLike, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where it is positive, else `alpha * (exp(x) - 1)`.
 
@@ -124,6 +125,7 @@ def elu(x: TensorLike, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return _elu("elu", x, alpha, 1.0, 1.0)
 
 
+@in_f32
 def celu(x: TensorLike, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where it is positive, else `alpha * (exp(x / alpha) - 1)`, whose slope at 0 is 1 for every alpha.
 
@@ -133,6 +135,7 @@ def celu(x: TensorLike, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return _elu("celu", x, alpha, 1.0, 1 / alpha)
 
 
+@in_f32
 def selu(x: TensorLike, inplace: bool = False) -> Tensor:
     """`scale * elu(x, alpha)` with the numbers that keep mean 0 and variance 1 through many layers.
 
@@ -153,6 +156,7 @@ def _elu_grad(g: Tensor, out: Tensor, x: Tensor, low: float, slope: float, inner
     return (g * ew.where(ew.greater(x, 0), slope, (out + low) * inner),)
 
 
+@in_f32
 def softplus(x: TensorLike, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta * x)) / beta, a smooth `relu`; x itself where beta * x is above the threshold.
 
@@ -183,12 +187,14 @@ logsigmoid = with_slope(
 # Smooth gates -------------------------------------------------------------------------------
 
 
+@in_f32
 def silu(x: TensorLike, inplace: bool = False) -> Tensor:
     """x * sigmoid(x)."""
     x = tensor(x)
     return x * ew.sigmoid(x)
 
 
+@in_f32
 def gelu(x: TensorLike, approximate: Literal["none", "tanh"] = "none") -> Tensor:
     """x times the normal distribution's probability of less than x, exactly or in its tanh form.
 
@@ -239,6 +245,7 @@ def _mish(x: Tensor) -> Tensor:
 _mish_of = with_slope("mish", _mish, _mish_slope, "See `mish`.")
 
 
+@in_f32
 def mish(x: TensorLike, inplace: bool = False) -> Tensor:
     """x * tanh(softplus(x)).
 
@@ -252,6 +259,7 @@ def hardsigmoid(x: TensorLike, inplace: bool = False) -> Tensor:
     return _between("hardsigmoid", tensor(x) + 3.0, 0.0, 6.0) * (1 / 6)
 
 
+@in_f32
 def hardswish(x: TensorLike, inplace: bool = False) -> Tensor:
     """x times `hardsigmoid`'s value. Source: Howard et al., Searching for MobileNetV3 (2019)."""
     x = tensor(x)
@@ -266,6 +274,7 @@ softsign = with_slope(
 )
 
 
+@in_f32
 def glu(x: TensorLike, dim: int = -1) -> Tensor:
     """A gated linear unit: the first half of an axis times the `sigmoid` of its second half.
 
@@ -282,6 +291,7 @@ def glu(x: TensorLike, dim: int = -1) -> Tensor:
     return _gated("glu", x, dim, ew.sigmoid)
 
 
+@in_f32
 def swiglu(x: TensorLike, dim: int = -1) -> Tensor:
     """The first half of an axis times the `silu` of its second half, as `glu`. Values come first, then their gates.
 
@@ -290,6 +300,7 @@ def swiglu(x: TensorLike, dim: int = -1) -> Tensor:
     return _gated("swiglu", x, dim, silu)
 
 
+@in_f32
 def geglu(x: TensorLike, dim: int = -1, approximate: Literal["none", "tanh"] = "none") -> Tensor:
     """The first half of an axis times the `gelu` of its second half, as `glu`. Values come first, then their gates.
 
@@ -342,11 +353,13 @@ def hardshrink(x: TensorLike, lambd: float = 0.5) -> Tensor:
 # Along an axis --------------------------------------------------------------------------------
 
 
+@in_f32
 def softmin(x: TensorLike, axis: int = -1, **kw: Any) -> Tensor:
     """The `softmax` of -x."""
     return softmax(ew.neg(x), axis, **kw)
 
 
+@in_f32
 def gumbel_softmax(logits: TensorLike, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
     """Draws from categories of which these are the log-probabilities, as weights that can be differentiated.
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import TensorLike, tensor
+from tensorgrad.ops.core import TensorLike, in_f32, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.indexing import iota, taken_at
 from tensorgrad.ops.pooling import max_pool
@@ -24,11 +24,13 @@ OutputSize = int | None | Sequence[int | None]
 """A number of parts for every axis, or one for each; None keeps an axis."""
 
 
+@in_f32
 def adaptive_avg_pool1d(x: TensorLike, output_size: OutputSize) -> Tensor:
     """The means of `output_size` parts of the last axis; see `adaptive_avg_pool2d`."""
     return _avg("adaptive_avg_pool1d", 1, x, output_size)
 
 
+@in_f32
 def adaptive_avg_pool2d(x: TensorLike, output_size: OutputSize) -> Tensor:
     """The means of `output_size` parts of the last two axes, as PyTorch's.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorgrad.dtypes import bool_, f32, i32
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import TensorLike, cast, floats, meet, require, spread, tensor
+from tensorgrad.ops.core import TensorLike, cast, floats, in_f32, meet, require, spread, tensor
 from tensorgrad.ops.custom import custom_grad, with_slope
 from tensorgrad.tensor import Tensor
 
@@ -101,6 +101,7 @@ def fmin(a: TensorLike, b: TensorLike) -> Tensor:
     return ew.where(ew.less_equal(a, b) | ew.isnan_or_false(b), a, b)
 
 
+@in_f32
 def lerp(start: TensorLike, end: TensorLike, weight: TensorLike) -> Tensor:
     """From `start` (weight 0) to `end` (weight 1) on a straight line; exact at both.
 
@@ -115,11 +116,13 @@ def lerp(start: TensorLike, end: TensorLike, weight: TensorLike) -> Tensor:
     return ew.where(ew.less(ew.abs(weight), 0.5), start + weight * way, end - way * (1 - weight))
 
 
+@in_f32
 def addcmul(x: TensorLike, a: TensorLike, b: TensorLike, *, value: float = 1) -> Tensor:
     """`x + value * a * b`."""
     return ew.add(x, ew.mul(ew.mul(a, b), value))
 
 
+@in_f32
 def addcdiv(x: TensorLike, a: TensorLike, b: TensorLike, *, value: float = 1) -> Tensor:
     """`x + value * a / b`."""
     return ew.add(x, ew.mul(ew.div(a, b), value))
@@ -153,16 +156,19 @@ LOG_2 = math.log(2)
 exp2 = with_slope("exp2", lambda x: ew.pow(2.0, x), lambda out, x: out * LOG_2, "2 to the power of each element.")
 
 
+@in_f32
 def log2(x: TensorLike) -> Tensor:
     """The logarithm to base 2; -inf at zero, NaN below."""
     return ew.log(x) * (1 / LOG_2)
 
 
+@in_f32
 def log10(x: TensorLike) -> Tensor:
     """The logarithm to base 10; -inf at zero, NaN below."""
     return ew.log(x) * (1 / math.log(10))
 
 
+@in_f32
 def logaddexp(a: TensorLike, b: TensorLike) -> Tensor:
     """log(exp(a) + exp(b)), without overflow; -inf where both are.
 
@@ -175,6 +181,7 @@ def logaddexp(a: TensorLike, b: TensorLike) -> Tensor:
     return _log_of_sum("logaddexp", a, b, 1.0)
 
 
+@in_f32
 def logaddexp2(a: TensorLike, b: TensorLike) -> Tensor:
     """log2(2**a + 2**b), without overflow; -inf where both are."""
     return _log_of_sum("logaddexp2", a, b, LOG_2)
@@ -196,6 +203,7 @@ def _log_of_sum_grad(g: Tensor, out: Tensor, a: Tensor, b: Tensor, scale: float)
     return g * ew.sigmoid(apart), g * ew.sigmoid(-apart)
 
 
+@in_f32
 def xlogy(x: TensorLike, y: TensorLike) -> Tensor:
     """x * log(y), which is 0 where x is 0 (NaN if y is).
 
@@ -216,6 +224,7 @@ def _xlogy_grad(g: Tensor, out: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, T
     return ew.where(_weightless(x, y) & ew.less_equal(y, 0), 0.0, g * ew.log(y)), g * x / y
 
 
+@in_f32
 def logit(x: TensorLike, eps: float | None = None) -> Tensor:
     """log(x / (1 - x)), whose inverse is `sigmoid`; NaN outside of 0 to 1.
 

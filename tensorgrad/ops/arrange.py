@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from tensorgrad.ops.core import Axis, TensorLike, as_shape, broadcast_to, spread
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.indexing import take
 from tensorgrad.ops.views import expand_dims, flip, movedim, narrow, pad_ends, reshape, slice_p, swapaxes
-from tensorgrad.shape import check_axis, fail, infer_reshape, show_shape
+from tensorgrad.shape import check_axis, fail, infer_reshape, one_or_more, show_shape, whole
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import bind
 
@@ -93,8 +93,9 @@ def roll(x: TensorLike, shifts: int | Sequence[int], dims: Axis = None, **kw: An
     dims = kw.pop("axis", dims)
     if dims is None:
         return reshape(roll(reshape(x, x.size), shifts, 0), *x.shape)
-    axes = [dims] if isinstance(dims, int) else list(dims)
-    moves = [shifts] * len(axes) if isinstance(shifts, int) else list(shifts)
+    axes = one_or_more(dims)
+    moves = shifts if isinstance(shifts, Iterable) else [shifts] * len(axes)
+    moves = [whole("roll", "a shift", move) for move in moves]
     if len(moves) != len(axes):
         fail(f"roll: {len(moves)} shifts for {len(axes)} axes")
     by = [0] * x.ndim

@@ -1,4 +1,4 @@
-"""Batch normalization."""
+"""Normalizations that may keep statistics over batches: batch and instance normalization."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.arena import place
-from tensorgrad.ops.core import TensorLike, tensor
+from tensorgrad.ops.core import TensorLike, in_f32, tensor
 from tensorgrad.ops.custom import custom_grad
+from tensorgrad.ops.normalization import in_groups
 from tensorgrad.ops.reduce import mean, require_float
 from tensorgrad.ops.reduce import sum as sum_
 from tensorgrad.ops.views import reshape
@@ -17,6 +18,7 @@ from tensorgrad.tensor import Tensor
 from tensorgrad.trace import update_state, updated_state
 
 
+@in_f32
 def batch_norm(
     x: TensorLike,
     running_mean: TensorLike | None,
@@ -76,6 +78,53 @@ def batch_norm(
     out = out if bias is None else out + _across(bias, x)
     args = (axes, eps, weight is not None, bias is not None)
     return custom_grad(out, _batch_norm_grad, x, middle, spread, *affine, args=args)
+
+
+@in_f32
+def instance_norm(
+    x: TensorLike,
+    running_mean: TensorLike | None = None,
+    running_var: TensorLike | None = None,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Each channel of each example shifted and scaled to mean 0 and variance 1, then `* weight + bias`, as PyTorch's.
+
+    Args:
+        x: `[N, C, ...]`.
+        running_mean, running_var: `[C]`. With `use_input_stats` they are states, which move towards the averages over
+            the batch of the examples' means and unbiased variances; without, all examples are normalized with them.
+        weight, bias: `[C]`.
+        momentum: how far the running statistics move, from 0 to 1.
+        eps: added to the variance.
+
+    Raises:
+        ShapeError: with one element a channel, which has no variance; without statistics of any kind.
+
+    Source: Ulyanov, Vedaldi and Lempitsky, Instance normalization (2016).
+    """
+    x = require_float("instance_norm", tensor(x))
+    if x.ndim < 3:
+        fail(f"instance_norm: needs an input [N, C, ...] of three axes or more, got {x.type}")
+    if not use_input_stats:
+        if running_mean is None or running_var is None:
+            fail("instance_norm: without use_input_stats it needs running_mean and running_var")
+        return batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
+    places = tuple(range(2, x.ndim))
+    count = math.prod(x.shape[a] for a in places)
+    if count == 1:
+        fail(f"instance_norm: one element a channel has no variance, got {x.type}")
+    if x.size:  # else a mean would be NaN
+        middle = mean(x, places, keepdims=True)
+        if running_mean is not None:
+            _tracked(tensor(running_mean), reshape(mean(middle, 0), -1), momentum)
+        if running_var is not None:
+            spread = mean(mean(ew.square(x - middle), places), 0)
+            _tracked(tensor(running_var), spread, momentum, count / (count - 1))
+    return in_groups("instance_norm", x, x.shape[1], weight, bias, eps)
 
 
 def _tracked(state: Tensor, batch: Tensor, momentum: TensorLike, scale: float = 1.0) -> Tensor:

@@ -6,27 +6,30 @@ import math
 from typing import Any
 
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import Axis, TensorLike, tensor
+from tensorgrad.ops.core import Axis, TensorLike, either, in_f32, one_axis, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.indexing import iota
 from tensorgrad.ops.reduce import max as max_
 from tensorgrad.ops.reduce import mean, over, require_float
 from tensorgrad.ops.reduce import sum as sum_
 from tensorgrad.ops.views import reshape, swapaxes
-from tensorgrad.shape import check_axis, fail, infer_where_causal, shape_size
+from tensorgrad.shape import check_axis, fail, infer_where_causal, one_or_more, shape_size
 from tensorgrad.tensor import Tensor
 
 
 def finite_max(x: Tensor, axis: int) -> Tensor:
-    """The row's maximum as a shift that changes no result; 0 for a row of -inf."""
+    """The row's maximum as a shift that changes no result; 0 for a row of -inf, and for an empty one."""
+    if not x.shape[axis]:
+        return sum_(x, axis, keepdims=True)
     top = ew.stop_gradient(max_(x, axis, keepdims=True))
     return ew.where(ew.equal(top, -math.inf), 0.0, top)
 
 
+@in_f32
 def logsumexp(x: TensorLike, axis: Axis = -1, keepdims: bool = False, **kw: Any) -> Tensor:
     """log(sum(exp(x))) over axes, without overflow; -inf for a row of -inf, inf for one with an inf."""
     x = require_float("logsumexp", tensor(x))
-    axes, keepdims = over("logsumexp", x, kw.pop("dim", axis), keepdims, kw)
+    axes, keepdims = over("logsumexp", x, either("axis", axis, "dim", kw, -1), keepdims, kw)
     if shape_size([x.shape[a] for a in axes]) == 0:
         return ew.log(sum_(x, axes, keepdims))
     top = ew.stop_gradient(max_(x, axes, keepdims=True))
@@ -35,10 +38,11 @@ def logsumexp(x: TensorLike, axis: Axis = -1, keepdims: bool = False, **kw: Any)
     return out if keepdims else reshape(out, *(n for i, n in enumerate(out.shape) if i not in axes))
 
 
+@in_f32
 def softmax(x: TensorLike, axis: int = -1, **kw: Any) -> Tensor:
     """exp(x) scaled to sum to 1 along an axis. A row of -inf gives NaN, as in PyTorch."""
-    x = require_float("softmax", tensor(x))
-    axis = check_axis("softmax", kw.pop("dim", axis), x.ndim)
+    x = require_float("softmax", tensor(x, kw.pop("dtype", None)))
+    axis = check_axis("softmax", one_axis("softmax", axis, kw, -1), x.ndim)
     weights = ew.exp(x - finite_max(x, axis))
     return custom_grad(weights / sum_(weights, axis, keepdims=True), _softmax_grad, x, args=(axis,))
 
@@ -47,10 +51,11 @@ def _softmax_grad(g: Tensor, out: Tensor, x: Tensor, axis: int) -> tuple[Tensor]
     return (out * (g - sum_(g * out, axis, keepdims=True)),)
 
 
+@in_f32
 def log_softmax(x: TensorLike, axis: int = -1, **kw: Any) -> Tensor:
     """The logarithm of `softmax`, without its underflow."""
-    x = require_float("log_softmax", tensor(x))
-    axis = check_axis("log_softmax", kw.pop("dim", axis), x.ndim)
+    x = require_float("log_softmax", tensor(x, kw.pop("dtype", None)))
+    axis = check_axis("log_softmax", one_axis("log_softmax", axis, kw, -1), x.ndim)
     # shifting first: x - logsumexp(x) would lose the logarithm beside a large x
     shifted = x - finite_max(x, axis)
     out = shifted - ew.log(sum_(ew.exp(shifted), axis, keepdims=True))
@@ -70,11 +75,13 @@ def where_causal(x: TensorLike, other: TensorLike = -math.inf) -> Tensor:
     return ew.where(visible, x, other)
 
 
+@in_f32
 def softmax_causal(x: TensorLike) -> Tensor:
     """`softmax` over the last axis of `[..., T, T]`, of the keys up to the query."""
     return softmax(where_causal(x), -1)
 
 
+@in_f32
 def layer_norm(
     x: TensorLike,
     normalized_shape: int | tuple[int, ...],
@@ -91,7 +98,7 @@ def layer_norm(
     Source: Ba, Kiros and Hinton, Layer normalization (2016).
     """
     x = require_float("layer_norm", tensor(x))
-    sizes = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    sizes = one_or_more(normalized_shape)
     if not sizes or x.shape[-len(sizes) :] != sizes:
         fail(f"layer_norm: the last axes of {x.type} are not the normalized shape {list(sizes)}")
     axes = tuple(range(x.ndim - len(sizes), x.ndim))

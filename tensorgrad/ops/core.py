@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from tensorgrad.callsite import call_site
 from tensorgrad.checks import require as require
-from tensorgrad.dtypes import BY_NAME, DType, Shape, bool_, f32, from_numpy, i32, promote, promote_scalar
+from tensorgrad.dtypes import BY_NAME, DType, Shape, bool_, f16, f32, from_numpy, i32, promote, promote_scalar
 from tensorgrad.errors import DtypeError, ShapeError
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, const
@@ -23,6 +25,9 @@ TensorLike = Any
 """A Tensor of the running trace, a number, or anything that NumPy makes an array of."""
 
 Axis = int | Sequence[int] | None
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Data:
@@ -118,9 +123,16 @@ def full(shape: Shape | int, fill_value: float, dtype: DType | None = None) -> T
     number = fill_value.item() if isinstance(fill_value, np.generic) else fill_value
     if dtype is None:
         dtype = bool_ if isinstance(number, bool) else i32 if isinstance(number, int) else f32
-    number = bool(number) if dtype is bool_ else float(number) if dtype.is_float else int(number)
+    number = bool(number) if dtype is bool_ else float(number) if dtype.is_float else _integer(number, dtype)
     scalar = bind(const_p, value=number, dtype=dtype)
     return broadcast_to(scalar, shape)
+
+
+def _integer(number: float, dtype: DType) -> int:
+    info = np.iinfo(dtype.numpy)
+    if not math.isfinite(number) or not info.min <= int(number) <= info.max:
+        raise DtypeError(f"{number} does not fit {dtype}, which goes from {info.min} to {info.max}", call_site())
+    return int(number)
 
 
 def zeros(*shape: Any, dtype: DType = f32) -> Tensor:
@@ -167,7 +179,10 @@ def host_array(value: Any) -> tuple[np.ndarray, DType]:
     Raises:
         DtypeError: for a dtype that no device dtype holds, or integers outside 32 bits.
     """
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # rows of several lengths
+        raise ShapeError(f"this makes no array: {error}", call_site()) from None
     try:
         dtype = from_numpy(array.dtype)
     except DtypeError as error:
@@ -230,15 +245,22 @@ def as_shape(args: tuple[Any, ...]) -> Shape:
         raise ShapeError(f"a shape is made of whole numbers, got {args}", call_site()) from None
 
 
-def either(name: str, first: Any, other: str, kw: dict[str, Any]) -> Any:
+def either(name: str, first: Any, other: str, kw: dict[str, Any], default: Any = None) -> Any:
     """An argument under NumPy's name or, as a keyword, PyTorch's."""
     if other in kw:
-        if first:
+        if first != default:
             raise TypeError(f"give {name} or {other}, not both")
         first = kw.pop(other)
     if kw and other != "dim":
         raise TypeError(f"unexpected keyword {next(iter(kw))!r}")
     return first
+
+
+def one_axis(name: str, axis: Any, kw: dict[str, Any], default: int | None) -> Any:
+    """The axis, given as `axis` or as PyTorch's `dim`; there may be no other keyword."""
+    axis = either("axis", axis, "dim", kw, default)
+    refuse_keywords(name, kw)
+    return axis
 
 
 def refuse_keywords(name: str, kw: dict[str, Any]) -> None:
@@ -293,3 +315,35 @@ def sum_to_shape(x: Tensor, shape: Shape) -> Tensor:
     lead = len(x.shape) - len(shape)
     axes = tuple(i for i, n in enumerate(x.shape) if i < lead or (shape[i - lead] == 1 and n != 1))
     return reshape(sum_(x, check_axes("sum", axes, len(x.shape))), shape) if axes else x
+
+
+def in_f32(function: Callable[P, R]) -> Callable[P, R]:
+    """Makes a composite take operands of f16 as f32 and round its result once, as PyTorch's kernels do.
+
+    A square, an exponential or a sum on the way passes f16's largest number, 65504, long before the result does.
+    """
+
+    @wraps(function)
+    def wide(*args: P.args, **kwargs: P.kwargs) -> R:
+        dtypes = {getattr(x, "dtype", None) for x in (*args, *kwargs.values())}
+        if (f16 not in dtypes and HALF not in dtypes) or kwargs.get("dtype"):
+            return function(*args, **kwargs)
+        f32_args, f32_kwargs = map(_widened, args), {k: _widened(x) for k, x in kwargs.items()}
+        out: Any = function(*f32_args, **f32_kwargs)  # type: ignore[reportCallIssue]
+        if not dtypes.isdisjoint((f32, *SINGLES)):  # f16 with f32 is f32
+            return out
+        narrowed: Any = tuple(map(_narrowed, out)) if isinstance(out, tuple) else _narrowed(out)
+        return narrowed
+
+    return wide
+
+
+HALF, SINGLES = np.dtype(np.float16), (np.dtype(np.float32), np.dtype(np.float64))
+
+
+def _widened(x: Any) -> Any:
+    return cast(x, f32) if getattr(x, "dtype", None) in (f16, HALF) else x
+
+
+def _narrowed(x: Any) -> Any:
+    return cast(x, f16) if isinstance(x, Tensor) and x.dtype is f32 else x

@@ -10,7 +10,7 @@ from tensorgrad.dtypes import i32
 from tensorgrad.errors import DtypeError
 from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.composite import log_softmax
-from tensorgrad.ops.core import TensorLike, broadcast_to, cast, tensor
+from tensorgrad.ops.core import TensorLike, broadcast_to, cast, in_f32, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.indexing import iota
 from tensorgrad.ops.losses import Reduction, float_pair, reduced, require
@@ -24,6 +24,7 @@ from tensorgrad.trace import expect_index
 # Classes ----------------------------------------------------------------------------------
 
 
+@in_f32
 def nll_loss(
     input: TensorLike,
     target: TensorLike,
@@ -50,6 +51,7 @@ def nll_loss(
     return _nll("nll_loss", input, tensor(target), weight, ignore_index, reduction)
 
 
+@in_f32
 def cross_entropy(
     input: TensorLike,
     target: TensorLike,
@@ -146,6 +148,7 @@ def _class_weights(name: str, weight: TensorLike, input: Tensor, axis: int) -> T
 # Probabilities ----------------------------------------------------------------------------
 
 
+@in_f32
 def binary_cross_entropy(
     input: TensorLike, target: TensorLike, weight: TensorLike | None = None, reduction: Reduction = "mean"
 ) -> Tensor:
@@ -175,6 +178,7 @@ def _bce_grad(g: Tensor, out: Tensor, x: Tensor, target: Tensor) -> tuple[Tensor
     return g * (x - target) / ew.maximum((1 - x) * x, 1e-12), g * (ew.log1p(-x) - ew.log(x))
 
 
+@in_f32
 def binary_cross_entropy_with_logits(
     input: TensorLike,
     target: TensorLike,
@@ -228,6 +232,7 @@ def _weighted(values: Tensor, weight: TensorLike | None) -> Tensor:
     return values if weight is None else values * broadcast_to(cast(tensor(weight), values.dtype), *values.shape)
 
 
+@in_f32
 def kl_div(
     input: TensorLike,
     target: TensorLike,

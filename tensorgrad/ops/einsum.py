@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
 from tensorgrad.dtypes import Shape
@@ -19,7 +19,7 @@ from tensorgrad.ops.core import TensorLike, broadcast_to, meet
 from tensorgrad.ops.matmul import matmul
 from tensorgrad.ops.reduce import sum as sum_
 from tensorgrad.ops.views import movedim, permute, reshape
-from tensorgrad.shape import check_axis, fail, shape_size, show_shape
+from tensorgrad.shape import check_axis, fail, one_or_more, shape_size, show_shape, whole
 from tensorgrad.tensor import Tensor
 
 
@@ -74,10 +74,11 @@ def tensordot(a: TensorLike, b: TensorLike, dims: int | Sequence[Sequence[int]] 
         dims: how many of the last axes of `a` meet as many of the first of `b`; or the axes of each, in pairs.
     """
     _, (a, b) = meet(a, b)
-    if isinstance(dims, int):
-        pairs = [(a.ndim - dims + n, n) for n in range(dims)]
+    if not isinstance(dims, Iterable):
+        count = whole("tensordot", "dims", dims)
+        pairs = [(a.ndim - count + n, n) for n in range(count)]
     else:
-        left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
+        left, right = (one_or_more(d) for d in dims)
         if len(left) != len(right):
             fail(f"tensordot: {left} and {right} name different numbers of axes")
         pairs = list(zip(left, right, strict=True))

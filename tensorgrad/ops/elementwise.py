@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tensorgrad.callsite import call_site
 from tensorgrad.dtypes import DType, bool_, f32, i32, u32
 from tensorgrad.errors import DtypeError, InputError
@@ -338,9 +340,10 @@ def where(condition: TensorLike, a: TensorLike | None = None, b: TensorLike | No
 def pow(a: TensorLike, b: TensorLike) -> Tensor:
     """`a ** b`; a negative base needs a whole exponent, else the result is NaN.
 
-    A small whole exponent, and any of an integer, is a product: integers stay exact. A negative
-    or fractional power of an integer is f32.
+    A small whole exponent, and any of an integer, is a product: integers stay exact, and wrap. A negative or
+    fractional number as the power of an integer makes it f32; with an integer tensor as the exponent it stays one.
     """
+    b = b.item() if isinstance(b, np.generic) else b
     if isinstance(b, int | float) and not isinstance(b, bool) and float(b).is_integer():
         base, exponent = tensor(a), int(b)
         if not base.dtype.is_float:
@@ -350,7 +353,27 @@ def pow(a: TensorLike, b: TensorLike) -> Tensor:
             power = _whole_power(base, builtins.abs(exponent))
             return div(1.0, power) if exponent < 0 else power
     dtype, operands = meet(a, b)
-    return bind(pow_p, *spread("pow", *(x if dtype.is_float else cast(x, f32) for x in operands)))
+    base, exponent = spread("pow", *operands)
+    return bind(pow_p, base, exponent) if dtype.is_float else _integer_power(base, exponent)
+
+
+def _integer_power(base: Tensor, exponent: Tensor) -> Tensor:
+    """The product of `base ** 2**k` over the bits k of the exponent; of a negative one, 1 over it, rounded to 0."""
+    whole = i32 if base.dtype is bool_ else base.dtype
+    base, exponent = cast(base, whole), cast(exponent, whole)
+    size = exponent if whole is u32 else abs(exponent)
+    out, square = full(base.shape, 1, whole), base
+    for k in range(32):
+        out = where(not_equal(bitwise_and(size, _bit(k, whole)), 0), mul(out, square), out)
+        square = mul(square, square)
+    if whole is u32:
+        return out
+    one = less_equal(abs(base), 1)  # others have no integer beside 0
+    return where(greater_equal(exponent, 0), out, where(one, out, 0))
+
+
+def _bit(k: int, dtype: DType) -> int:
+    return 2**k if dtype is u32 or k < 31 else -(2**31)
 
 
 def _whole_power(base: Tensor, exponent: int) -> Tensor:

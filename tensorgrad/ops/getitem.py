@@ -60,7 +60,7 @@ def getitem(x: Tensor, key: Any) -> Tensor:
         axis = len(bounds)
         n = x.shape[axis]
         if isinstance(k, slice):
-            start, stop, step = k.indices(n)
+            start, stop, step = _indices(k, n)
             size = len(range(start, stop, step))
             bounds.append((start if size else 0, size, step))
             shape.append(size)
@@ -75,6 +75,13 @@ def getitem(x: Tensor, key: Any) -> Tensor:
             bounds.append((_whole(k, n, axis, x), 1, 1))
     out = reshape(cut(x, tuple(bounds)), *shape)
     return _picked(out, picks) if picks else out
+
+
+def _indices(k: slice, n: int) -> tuple[int, int, int]:
+    try:
+        return k.indices(n)
+    except (TypeError, ValueError) as error:
+        fail(f"getitem: {k} is no slice of an axis: {error}")
 
 
 def _expanded(x: Tensor, key: Any) -> list[Any]:

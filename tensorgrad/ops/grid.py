@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorgrad.dtypes import i32
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import TensorLike, cast, meet, tensor
+from tensorgrad.ops.core import TensorLike, cast, in_f32, meet, tensor
 from tensorgrad.ops.indexing import taken_at
 from tensorgrad.ops.matmul import matmul
 from tensorgrad.ops.reduce import require_float
@@ -42,6 +42,7 @@ def _line(n: int, corners: bool) -> np.ndarray:
     return (np.arange(n) * 2 + 1) / max(n, 1) - 1
 
 
+@in_f32
 def grid_sample(
     input: TensorLike,
     grid: TensorLike,

@@ -206,11 +206,12 @@ def integers(name: str, indices: TensorLike) -> Tensor:
     return found
 
 
-def take(x: TensorLike, indices: TensorLike, axis: int = 0) -> Tensor:
+def take(x: TensorLike, indices: TensorLike, axis: int | None = None) -> Tensor:
     """`x` at integer positions of an axis, as NumPy's `take`.
 
     Args:
         indices: i32 or u32, any shape, which takes the place of the axis.
+        axis: None takes of the elements in row-major order, as PyTorch does.
 
     Indices that are known while tracing are checked, and negative ones count from the end. Of a
     tensor's, one outside `0 <= index < size` gives NaN (0 for integers), on every device, and
@@ -220,6 +221,8 @@ def take(x: TensorLike, indices: TensorLike, axis: int = 0) -> Tensor:
         ShapeError: an index that is known is out of range.
     """
     x = tensor(x)
+    if axis is None:
+        x, axis = reshape(x, x.size), 0
     axis = check_axis("take", axis, x.ndim)
     if not isinstance(indices, Tensor):
         indices = inside("take", np.asarray(indices), x, axis)

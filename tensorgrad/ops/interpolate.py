@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tensorgrad.ops.arrange import repeat_interleave
-from tensorgrad.ops.core import TensorLike, tensor
+from tensorgrad.ops.core import TensorLike, in_f32, tensor
 from tensorgrad.ops.reduce import require_float
 from tensorgrad.ops.resample import Taps, parts, resampled, taps
 from tensorgrad.ops.views import cut, permute, reshape
@@ -22,6 +22,7 @@ _CUBIC = -0.75
 """The slope of the cubic kernel at distance 1, PyTorch's."""
 
 
+@in_f32
 def interpolate(
     input: TensorLike,
     size: int | Sequence[int] | None = None,
@@ -72,6 +73,7 @@ def interpolate(
     return resampled(x, tuple(kind(n, m, _middles(n, m, scale, corners)) for n, m, scale in axes))
 
 
+@in_f32
 def upsample_nearest(
     input: TensorLike, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
 ) -> Tensor:
@@ -79,11 +81,27 @@ def upsample_nearest(
     return interpolate(input, size, scale_factor)
 
 
+@in_f32
 def upsample_bilinear(
     input: TensorLike, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
 ) -> Tensor:
     """`interpolate` with `mode="bilinear"` and corners that stay."""
     return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
+
+
+def nearest_upsample2d(x: TensorLike, scale_factor: float | Sequence[float]) -> Tensor:
+    """Images `[N, C, H, W]` made larger with the nearest element: `interpolate`, the factor alone.
+
+    >>> import tensorgrad as tg
+    >>> def larger():
+    ...     return tg.nearest_upsample2d(tg.tensor_input("x", (8, 3, 5, 4)), 2)
+    >>> tg.trace(larger).type(tg.trace(larger).outputs[0])
+    f32[8, 3, 10, 8]
+    """
+    x = tensor(x)
+    if x.ndim != 4:
+        fail(f"nearest_upsample2d: needs images [N, C, H, W], got {x.type}")
+    return interpolate(x, scale_factor=scale_factor)
 
 
 def _sizes(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, below, where
 from tensorgrad.lower.index import Indices
-from tensorgrad.ops.core import TensorLike, tensor
+from tensorgrad.ops.core import TensorLike, one_axis, tensor
 from tensorgrad.ops.views import expand_dims, narrow, reshape
 from tensorgrad.primitive import primitive
-from tensorgrad.shape import check_axis, fail, infer_concat
+from tensorgrad.shape import check_axis, fail, infer_concat, one_or_more, whole
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import bind
 
@@ -54,7 +54,7 @@ def concat(tensors: Sequence[TensorLike], axis: int = 0, **kw: Any) -> Tensor:
     """Tensors joined along an axis; their other sizes agree."""
     from tensorgrad.ops.core import meet
 
-    axis = kw.pop("dim", axis)
+    axis = one_axis("concat", axis, kw, 0)
     if not tensors:
         infer_concat("concat", [], axis)
     _, xs = meet(*tensors)
@@ -71,18 +71,21 @@ cat = concat
 
 def stack(tensors: Sequence[TensorLike], axis: int = 0, **kw: Any) -> Tensor:
     """Tensors of one shape joined along a new axis."""
-    axis = kw.pop("dim", axis)
+    axis = one_axis("stack", axis, kw, 0)
     return concat([expand_dims(t, axis) for t in tensors], axis)
 
 
 def split(x: TensorLike, size: int | Sequence[int], axis: int = 0, **kw: Any) -> tuple[Tensor, ...]:
     """Parts of an axis, as PyTorch's: of `size` elements each (the last may be smaller), or of the sizes given."""
     x = tensor(x)
-    axis = check_axis("split", kw.pop("dim", axis), x.ndim)
+    axis = check_axis("split", one_axis("split", axis, kw, 0), x.ndim)
     n = x.shape[axis]
-    if isinstance(size, int) and size <= 0:
-        fail(f"split: the size of a part must be positive, got {size}")
-    sizes = [min(size, n - i) for i in range(0, n, size)] if isinstance(size, int) else list(size)
+    sizes = [whole("split", "a size", part) for part in one_or_more(size)]
+    if not isinstance(size, Iterable):
+        (part,) = sizes
+        if part <= 0:
+            fail(f"split: the size of a part must be positive, got {part}")
+        sizes = [min(part, n - i) for i in range(0, n or 1, part)]
     if sum(sizes) != n:
         fail(f"split: sizes {sizes} do not add up to {n}, the size of axis {axis}")
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
@@ -105,11 +108,12 @@ def tensor_split(x: TensorLike, indices_or_sections: int | Sequence[int], dim: i
     x = tensor(x)
     dim = check_axis("tensor_split", dim, x.ndim)
     n = x.shape[dim]
-    if isinstance(indices_or_sections, int):
-        if indices_or_sections < 1:
-            fail(f"tensor_split: the number of parts must be positive, got {indices_or_sections}")
-        size, larger = divmod(n, indices_or_sections)
-        return split(x, [size + (i < larger) for i in range(indices_or_sections)], dim)
+    if not isinstance(indices_or_sections, Iterable):
+        parts = whole("tensor_split", "the number of parts", indices_or_sections)
+        if parts < 1:
+            fail(f"tensor_split: the number of parts must be positive, got {parts}")
+        size, larger = divmod(n, parts)
+        return split(x, [size + (i < larger) for i in range(parts)], dim)
     bounds = [slice(None, at).indices(n)[1] for at in indices_or_sections]
     return tuple(
         narrow(x, dim, start, max(0, end - start)) for start, end in zip([0, *bounds], [*bounds, n], strict=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import TensorLike, cast, require, tensor
+from tensorgrad.ops.core import TensorLike, cast, in_f32, require, tensor
 from tensorgrad.ops.reduce import mean, require_float
 from tensorgrad.ops.reduce import sum as sum_
 from tensorgrad.shape import check_axis, fail
@@ -29,10 +29,18 @@ def reduced(name: str, values: Tensor, reduction: Reduction, total: Tensor | Non
     return values
 
 
-def pair(name: str, input: TensorLike, target: TensorLike) -> tuple[Tensor, Tensor]:
+def weighed(name: str, values: Tensor, weight: TensorLike | None, reduction: Reduction) -> Tensor:
+    """`reduced` with a weight for each element, by whose sum a mean is divided."""
+    if weight is None:
+        return reduced(name, values, reduction)
+    _, weight = pair(name, values, weight, "weight")
+    return reduced(name, values * weight, reduction, sum_(weight))
+
+
+def pair(name: str, input: TensorLike, target: TensorLike, what: str = "target") -> tuple[Tensor, Tensor]:
     input, target = tensor(input), tensor(target)
     if input.shape != target.shape:
-        fail(f"{name}: the input {input.type} and the target {target.type} must have one shape")
+        fail(f"{name}: the input {input.type} and the {what} {target.type} must have one shape")
     return input, target
 
 
@@ -45,12 +53,16 @@ def float_pair(name: str, input: TensorLike, target: TensorLike) -> tuple[Tensor
 # Differences ------------------------------------------------------------------------------
 
 
-def mse_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean") -> Tensor:
+@in_f32
+def mse_loss(
+    input: TensorLike, target: TensorLike, reduction: Reduction = "mean", weight: TensorLike | None = None
+) -> Tensor:
     """The squared difference.
 
     Args:
         input, target: of one shape.
         reduction: "none", "sum" or "mean".
+        weight: of each element, in the same shape. The mean is divided by its sum.
 
     >>> import numpy as np
     >>> import tensorgrad as tg
@@ -59,14 +71,17 @@ def mse_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean
     5.0
     """
     input, target = pair("mse_loss", input, target)
-    return reduced("mse_loss", ew.square(input - target), reduction)
+    return weighed("mse_loss", ew.square(input - target), weight, reduction)
 
 
-def l1_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean") -> Tensor:
+@in_f32
+def l1_loss(
+    input: TensorLike, target: TensorLike, reduction: Reduction = "mean", weight: TensorLike | None = None
+) -> Tensor:
     """The size of the difference; where it is 0, so is the gradient.
 
     Args:
-        input, target, reduction: as `mse_loss`.
+        input, target, reduction, weight: as `mse_loss`.
 
     >>> import numpy as np
     >>> import tensorgrad as tg
@@ -75,9 +90,10 @@ def l1_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean"
     2.0
     """
     input, target = pair("l1_loss", input, target)
-    return reduced("l1_loss", ew.abs(input - target), reduction)
+    return weighed("l1_loss", ew.abs(input - target), weight, reduction)
 
 
+@in_f32
 def smooth_l1_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean", beta: float = 1.0) -> Tensor:
     """Half the squared difference over `beta` where it is smaller than that, else its size less `beta / 2`.
 
@@ -100,12 +116,20 @@ def smooth_l1_loss(input: TensorLike, target: TensorLike, reduction: Reduction =
     return reduced("smooth_l1_loss", values, reduction)
 
 
-def huber_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "mean", delta: float = 1.0) -> Tensor:
+@in_f32
+def huber_loss(
+    input: TensorLike,
+    target: TensorLike,
+    reduction: Reduction = "mean",
+    delta: float = 1.0,
+    weight: TensorLike | None = None,
+) -> Tensor:
     """Half the squared difference where it is smaller than `delta`, else a straight line on from there.
 
     Args:
         input, target, reduction: as `mse_loss`.
         delta: positive; the slope of the line.
+        weight: of each element, in the same shape. The mean is that over all elements, whatever their weight.
 
     Source: Huber, Robust estimation of a location parameter (1964).
 
@@ -117,7 +141,10 @@ def huber_loss(input: TensorLike, target: TensorLike, reduction: Reduction = "me
     """
     require("huber_loss", "delta", delta, delta > 0, "positive")
     input, target = pair("huber_loss", input, target)
-    return reduced("huber_loss", _bent(ew.abs(input - target), delta), reduction)
+    values = _bent(ew.abs(input - target), delta)
+    return reduced(
+        "huber_loss", values if weight is None else values * pair("huber_loss", values, weight, "weight")[1], reduction
+    )
 
 
 def _bent(size: Tensor, at: float) -> Tensor:
@@ -129,6 +156,7 @@ def _bent(size: Tensor, at: float) -> Tensor:
 # Angles -----------------------------------------------------------------------------------
 
 
+@in_f32
 def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors: their product over their lengths.
 
@@ -152,6 +180,7 @@ def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float =
     return sum_(first * second, axis)
 
 
+@in_f32
 def cosine_embedding_loss(
     input1: TensorLike,
     input2: TensorLike,

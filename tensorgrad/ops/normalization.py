@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import numpy as np
 
 from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.composite import layer_norm
-from tensorgrad.ops.core import TensorLike, require, tensor
+from tensorgrad.ops.core import TensorLike, in_f32, require, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.padding import pad
 from tensorgrad.ops.reduce import mean, require_float
 from tensorgrad.ops.statistics import norm
 from tensorgrad.ops.views import narrow, reshape
-from tensorgrad.shape import fail
+from tensorgrad.shape import fail, one_or_more
 from tensorgrad.tensor import Tensor
 
 
+@in_f32
 def rms_norm(
     x: TensorLike,
     normalized_shape: int | tuple[int, ...],
@@ -41,7 +41,7 @@ def rms_norm(
     array([[0.2, 1.4]], dtype=float32)
     """
     x = require_float("rms_norm", tensor(x))
-    sizes = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    sizes = one_or_more(normalized_shape)
     if not sizes or x.shape[-len(sizes) :] != sizes:
         fail(f"rms_norm: the last axes of {x.type} are not the normalized shape {list(sizes)}")
     axes = tuple(range(x.ndim - len(sizes), x.ndim))
@@ -58,6 +58,7 @@ def _rms_grad(g: Tensor, out: Tensor, x: Tensor, axes: tuple[int, ...], eps: flo
     return ((g - out * mean(g * out, axes, True)) * _over_rms(x, axes, eps),)
 
 
+@in_f32
 def group_norm(
     x: TensorLike,
     num_groups: int,
@@ -81,39 +82,10 @@ def group_norm(
     >>> tg.sync(tg.jit(lambda x: tg.group_norm(x, 2), device="numpy")(x)).round(3) + 0
     array([[-1.,  1.,  0.,  0.]], dtype=float32)
     """
-    return _in_groups("group_norm", x, num_groups, weight, bias, eps)
+    return in_groups("group_norm", x, num_groups, weight, bias, eps)
 
 
-def instance_norm(
-    x: TensorLike,
-    running_mean: None = None,
-    running_var: None = None,
-    weight: TensorLike | None = None,
-    bias: TensorLike | None = None,
-    use_input_stats: Literal[True] = True,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Tensor:
-    """Each channel of each example shifted and scaled to mean 0 and variance 1, then `* weight + bias`.
-
-    Args:
-        x: `[N, C, ...]`.
-        running_mean, running_var, use_input_stats, momentum: PyTorch's, for statistics over batches, which are not
-            kept here: None, None and True.
-        weight, bias: `[C]`.
-        eps: added to the variance.
-
-    Source: Ulyanov, Vedaldi and Lempitsky, Instance normalization (2016).
-    """
-    kept = running_mean is not None or running_var is not None or not use_input_stats
-    require("instance_norm", "running_mean", running_mean, not kept, "None, as running_var, and use_input_stats True")
-    x = require_float("instance_norm", tensor(x))
-    if x.ndim < 3:
-        fail(f"instance_norm: needs an input [N, C, ...] of three axes or more, got {x.type}")
-    return _in_groups("instance_norm", x, x.shape[1], weight, bias, eps)
-
-
-def _in_groups(
+def in_groups(
     name: str, x: TensorLike, groups: int, weight: TensorLike | None, bias: TensorLike | None, eps: float
 ) -> Tensor:
     x = require_float(name, tensor(x))
@@ -131,6 +103,7 @@ def _in_groups(
     return out if bias is None else out + reshape(bias, *affine)
 
 
+@in_f32
 def normalize(x: TensorLike, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12) -> Tensor:
     """Vectors over their p-norm, or over `eps` where that is larger.
 
@@ -149,6 +122,7 @@ def normalize(x: TensorLike, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps
     return x / ew.clamp(norm(x, p, dim, True), eps)
 
 
+@in_f32
 def pairwise_distance(
     x1: TensorLike, x2: TensorLike, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
@@ -169,6 +143,7 @@ def pairwise_distance(
     return norm(x1 - x2 + eps, p, -1, keepdim)
 
 
+@in_f32
 def local_response_norm(x: TensorLike, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """Each channel over `(k + alpha * mean square of `size` channels around it) ** beta`; beyond the ends are zeros.
 

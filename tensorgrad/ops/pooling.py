@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import TensorLike, tensor
+from tensorgrad.ops.core import TensorLike, in_f32, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.indexing import iota
 from tensorgrad.ops.reduce import argmax, require_float
@@ -29,9 +29,10 @@ def max_pool1d(
     padding: Numbers = 0,
     dilation: Numbers = 1,
     ceil_mode: bool = False,
-) -> Tensor:
+    return_indices: bool = False,
+) -> Any:
     """The largest element of each window over the last axis; see `max_pool2d`."""
-    return max_pool("max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode)
+    return max_pool("max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def max_pool2d(
@@ -41,7 +42,8 @@ def max_pool2d(
     padding: Numbers = 0,
     dilation: Numbers = 1,
     ceil_mode: bool = False,
-) -> Tensor:
+    return_indices: bool = False,
+) -> Any:
     """The largest element of each window over the last two axes, as PyTorch's.
 
     Of equal elements the first, row by row, gets the gradient. Padding counts as -inf; NaN is the largest.
@@ -51,6 +53,7 @@ def max_pool2d(
         kernel_size, stride, padding, dilation: a number, or one for each axis. The stride is by default the
             kernel's size.
         ceil_mode: whether windows that begin inside and end outside count too.
+        return_indices: give a pair, the largest elements and where each is among the `H * W` of its image, row by row.
 
     >>> import tensorgrad as tg
     >>> def halved():
@@ -58,9 +61,10 @@ def max_pool2d(
     >>> tg.trace(halved).type(tg.trace(halved).outputs[0])
     f32[8, 16, 14, 14]
     """
-    return max_pool("max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode)
+    return max_pool("max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+@in_f32
 def avg_pool1d(
     x: TensorLike,
     kernel_size: Numbers,
@@ -73,6 +77,7 @@ def avg_pool1d(
     return _avg_pool("avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
+@in_f32
 def avg_pool2d(
     x: TensorLike,
     kernel_size: Numbers,
@@ -94,6 +99,7 @@ def avg_pool2d(
     return _avg_pool("avg_pool2d", 2, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
+@in_f32
 def lp_pool1d(
     x: TensorLike, norm_type: float, kernel_size: Numbers, stride: Numbers | None = None, ceil_mode: bool = False
 ) -> Tensor:
@@ -101,6 +107,7 @@ def lp_pool1d(
     return _lp_pool("lp_pool1d", 1, x, norm_type, kernel_size, stride, ceil_mode)
 
 
+@in_f32
 def lp_pool2d(
     x: TensorLike, norm_type: float, kernel_size: Numbers, stride: Numbers | None = None, ceil_mode: bool = False
 ) -> Tensor:
@@ -146,10 +153,12 @@ def max_pool(
     padding: Numbers,
     dilation: Numbers,
     ceil_mode: bool,
-) -> Tensor:
+    return_indices: bool = False,
+) -> Any:
     x = require_float(op, tensor(x))
     moves = _moves(op, x, size, stride, padding, dilation, ceil_mode, rank)
-    return custom_grad(max_(_flat(x, moves), -1), _max_pool_grad, x, args=(moves,))
+    largest = custom_grad(max_(_flat(x, moves), -1), _max_pool_grad, x, args=(moves,))
+    return (largest, _places(_first(x, moves), x.shape[-rank:], moves)) if return_indices else largest
 
 
 def _flat(x: Tensor, moves: Slides) -> Tensor:
@@ -158,10 +167,25 @@ def _flat(x: Tensor, moves: Slides) -> Tensor:
     return reshape(windows, *windows.shape[: x.ndim], math.prod(s.size for s in moves))
 
 
+def _first(x: Tensor, moves: Slides) -> Tensor:
+    """Which element of each window is the first of the largest. Padding is no element, even where all are -inf."""
+    return argmax(_flat(ew.maximum(x, np.finfo(x.dtype.numpy).min), moves), -1)
+
+
+def _places(which: Tensor, sizes: Sequence[int], moves: Slides) -> Tensor:
+    """Where in the image elements of windows are."""
+    places: Any = 0
+    below = math.prod(s.size for s in moves)
+    for axis, (n, s) in enumerate(zip(sizes, moves, strict=True), which.ndim - len(moves)):
+        below //= s.size
+        element = which // below % s.size
+        places = places * n + iota(which.shape, axis) * s.stride - s.low + element * s.dilation
+    return places
+
+
 def _max_pool_grad(g: Tensor, out: Tensor, x: Tensor, moves: Slides) -> tuple[Tensor]:
-    # padding is no element: where all are -inf, the first of them gets the gradient
-    flat = _flat(ew.maximum(x, np.finfo(x.dtype.numpy).min), moves)
-    first = ew.equal(iota(flat.shape, flat.ndim - 1), expand_dims(argmax(flat, -1), -1))
+    shape = (*g.shape, math.prod(s.size for s in moves))
+    first = ew.equal(iota(shape, g.ndim), expand_dims(_first(x, moves), -1))
     parts = ew.where(first, expand_dims(g, -1), 0.0)
     windows = reshape(parts, *g.shape, *(s.size for s in moves))
     return (overlap_add(windows, x.shape[x.ndim - len(moves) :], moves),)

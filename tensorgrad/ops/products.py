@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tensorgrad.ops.core import TensorLike, meet
+import math
+
+from tensorgrad.ops import elementwise as ew
+from tensorgrad.ops.core import TensorLike, in_f32, meet
+from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.einsum import einsum, tensordot
 from tensorgrad.ops.matmul import matmul
 from tensorgrad.ops.reduce import require_float
@@ -105,6 +109,7 @@ def bilinear(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: T
     return out if bias is None else out + bias
 
 
+@in_f32
 def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
     """The distance of every row of `[..., P, M]` from every row of `[..., R, M]`: `[..., P, R]`.
 
@@ -118,4 +123,16 @@ def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
     if min(a.ndim, b.ndim) < 2 or a.shape[-1] != b.shape[-1]:
         fail(f"cdist: needs rows of one size, got {a.type} and {b.type}")
     apart = expand_dims(a, -2) - expand_dims(b, -3)
-    return norm(apart, p if apart.shape[-1] else 1, -1)  # of no coordinates none is the largest
+    if not apart.shape[-1]:  # of no coordinates none is the largest
+        return norm(apart, 1, -1)
+    return _chebyshev(apart) if p == math.inf else norm(apart, p, -1)
+
+
+def _chebyshev(apart: Tensor) -> Tensor:
+    """The largest coordinate's size. As in PyTorch's `cdist`, unlike its `norm`, ties do not share the gradient."""
+    return custom_grad(norm(apart, math.inf, -1), _chebyshev_grad, apart)
+
+
+def _chebyshev_grad(g: Tensor, out: Tensor, apart: Tensor) -> tuple[Tensor]:
+    largest = ew.equal(ew.abs(apart), expand_dims(out, -1))
+    return (ew.where(largest, expand_dims(g, -1) * ew.sign(apart), 0),)

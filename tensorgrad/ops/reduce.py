@@ -13,7 +13,7 @@ from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, const, expr, reduce
 from tensorgrad.lower.index import Indices, Var, of_var, unravel
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import Axis, TensorLike, broadcast_to, cast, either, refuse_keywords, tensor
+from tensorgrad.ops.core import Axis, TensorLike, broadcast_to, cast, either, one_axis, refuse_keywords, tensor
 from tensorgrad.ops.views import narrow, pad_ends, permute, reshape
 from tensorgrad.primitive import Primitive, primitive
 from tensorgrad.shape import check_axes, check_axis, fail, infer_reduce, shape_size
@@ -231,11 +231,11 @@ def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False, **kw: Any) ->
         axis, keepdims, dtype: as `sum`.
     """
     x = _summands(x, kw)
-    x = x if x.dtype.is_float else cast(x, f32)
+    dtype = x.dtype if x.dtype.is_float else f32
     axes, keepdims = over("mean", x, axis, keepdims, kw)
     count = shape_size([x.shape[a] for a in axes])
-    total = sum(x, axes, keepdims)
-    return total * (1 / count) if count else total / 0.0
+    total = sum(cast(x, f32), axes, keepdims)  # which an f16 may not hold
+    return cast(total * (1 / count) if count else total / 0.0, dtype)
 
 
 def max(x: TensorLike, axis: Axis | Tensor = None, keepdims: bool = False, **kw: Any) -> Tensor:
@@ -268,7 +268,8 @@ def _extreme(p: Primitive, x: TensorLike, axis: Axis | Tensor, keepdims: bool, k
 
 def _arg(p: Primitive, x: TensorLike, axis: int | None, keepdims: bool, kw: dict[str, Any]) -> Tensor:
     x = tensor(x)
-    axis, keepdims = kw.pop("dim", axis), kw.pop("keepdim", keepdims)
+    keepdims = kw.pop("keepdim", keepdims)
+    axis = one_axis(p.name, axis, kw, None)
     if x.dtype is bool_:
         x = cast(x, i32)
     if axis is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorgrad.checks import is_whole
 from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.core import TensorLike, tensor
 from tensorgrad.ops.indexing import take
@@ -38,7 +39,7 @@ def randperm(n: int) -> Tensor:
 
 def permutation(x: TensorLike, axis: int = 0) -> Tensor:
     """The slices of a tensor along an axis in random order, as NumPy's; of a number, `randperm`."""
-    if isinstance(x, int):
+    if is_whole(x):
         return randperm(x)
     x = tensor(x)
     axis = check_axis("permutation", axis, x.ndim)

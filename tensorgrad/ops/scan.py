@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from tensorgrad.callsite import call_site
 from tensorgrad.dtypes import DType, bool_, f16, f32, i32
 from tensorgrad.errors import DtypeError
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import Axis, TensorLike, broadcast_to, cast, meet, refuse_keywords, spread, tensor
+from tensorgrad.ops.core import Axis, TensorLike, broadcast_to, cast, meet, one_axis, spread, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.indexing import iota
 from tensorgrad.ops.joining import concat
@@ -164,11 +164,10 @@ def _on_axis(p: Primitive, x: Tensor, axis: int) -> Tensor:
     return swapaxes(_along(p, swapaxes(x, axis, -1)), axis, -1)
 
 
-def axis_of(name: str, x: Tensor, axis: Axis, kw: dict[str, Any]) -> tuple[Tensor, int]:
+def axis_of(name: str, x: Tensor, axis: Axis, kw: dict[str, Any], default: int | None = -1) -> tuple[Tensor, int]:
     """The tensor, with an axis if it has none, and the axis counted from the front; PyTorch's `dim=` is accepted."""
-    axis = kw.pop("dim", axis)
-    refuse_keywords(name, kw)
-    if not isinstance(axis, int):
+    axis = one_axis(name, axis, kw, default)
+    if axis is None or isinstance(axis, Iterable):
         raise TypeError(f"{name} runs along one axis, got {axis!r}")
     return (x, check_axis(name, axis, x.ndim)) if x.shape else (reshape(x, 1), check_axis(name, axis, 1))
 
@@ -176,7 +175,7 @@ def axis_of(name: str, x: Tensor, axis: Axis, kw: dict[str, Any]) -> tuple[Tenso
 def _cumulated(p: Primitive, x: TensorLike, axis: int | None, dtype: DType | None, kw: dict[str, Any]) -> Tensor:
     x = tensor(x)
     x, shape = (cast(x, dtype) if dtype else cast(x, i32) if x.dtype is bool_ else x), x.shape
-    x, axis = axis_of(p.name, x, axis, kw)
+    x, axis = axis_of(p.name, x, axis, kw, None)
     # an f16 sum of many terms would stop growing
     out = _on_axis(p, cast(x, f32) if x.dtype is f16 else x, axis)
     return reshape(cast(out, x.dtype), *shape)
@@ -252,7 +251,7 @@ def linear_scan(a: TensorLike, b: TensorLike, axis: int = -1, reverse: bool = Fa
 
 def _extreme(p: Primitive, x: TensorLike, axis: int | None, kw: dict[str, Any]) -> ValuesAndIndices:
     given = tensor(x)
-    x, axis = axis_of(p.name, cast(given, i32) if given.dtype is bool_ else given, axis, kw)
+    x, axis = axis_of(p.name, cast(given, i32) if given.dtype is bool_ else given, axis, kw, None)
     line = swapaxes(x, axis, -1)
     # the parts of a long row meet in a maximum, among whose ties the gradient would be shared
     values = custom_grad(_along(p, ew.stop_gradient(line)), _extreme_grad, line, args=(False,))
@@ -302,7 +301,7 @@ def logcumsumexp(x: TensorLike, axis: int | None = None, **kw: Any) -> Tensor:
     array([-1000.,     0.,  1000.], dtype=float32)
     """
     given = require_float("logcumsumexp", tensor(x))
-    x, axis = axis_of("logcumsumexp", given, axis, kw)
+    x, axis = axis_of("logcumsumexp", given, axis, kw, None)
     line = swapaxes(cast(ew.stop_gradient(x), f32) if x.dtype is f16 else ew.stop_gradient(x), axis, -1)
     top = _along(cummax_p, line)
     top = ew.where(ew.equal(ew.abs(top), math.inf), 0.0, top)  # a row may begin with -inf
@@ -343,7 +342,7 @@ def diff(
     array([3., 5.], dtype=float32)
     """
     x = tensor(x)
-    axis = check_axis("diff", kw.pop("dim", axis), x.ndim)
+    axis = check_axis("diff", one_axis("diff", axis, kw, -1), x.ndim)
     if n < 0 or not x.shape:
         fail(f"diff: takes differences a number of times along an axis, got n={n} and {x.type}")
     parts = [_end(tensor(e), x, axis) for e in (prepend, x, append) if e is not None]

@@ -7,20 +7,26 @@ Where several updates name one element, additions add up, and of assignments the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from tensorgrad.callsite import call_site
-from tensorgrad.dtypes import bool_, i32
+from tensorgrad.dtypes import DType, bool_, i32
 from tensorgrad.errors import InputError
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import TensorLike, broadcast_to, cast, full, meet, tensor
+from tensorgrad.ops.core import TensorLike, broadcast_to, cast, full, meet, one_axis, require, tensor
+from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.getitem import flat_index, from_front, refuse_mask
 from tensorgrad.ops.indexing import beside, inside, integers, iota, summed_at, taken_at
+from tensorgrad.ops.joining import concat
 from tensorgrad.ops.padding import pad
 from tensorgrad.ops.reduce import max as max_
+from tensorgrad.ops.reduce import min as min_
+from tensorgrad.ops.reduce import prod
+from tensorgrad.ops.reduce import sum as sum_
 from tensorgrad.ops.views import expand_dims, movedim, narrow, reshape
 from tensorgrad.shape import check_axis, fail, infer_broadcast_to, shape_size, show_shape
 from tensorgrad.tensor import Tensor
@@ -60,7 +66,7 @@ def take_along_axis(x: TensorLike, indices: TensorLike, axis: int | None = -1, *
         axis: None reads from the elements in row-major order. PyTorch's `dim=` is accepted.
     """
     x = tensor(x)
-    axis = kw.pop("dim", axis)
+    axis = one_axis("take_along_axis", axis, kw, -1)
     if axis is None:
         x, axis = reshape(x, -1), 0
     axis = check_axis("take_along_axis", axis, x.ndim)
@@ -104,6 +110,54 @@ def scatter_add(x: TensorLike, dim: int, index: TensorLike, src: TensorLike) -> 
     last = x.ndim - 1
     added = summed_at(movedim(src, dim, -1), movedim(index, dim, -1), last, x.shape[dim], last)
     return x + movedim(added, -1, dim)
+
+
+def scatter_reduce(
+    x: TensorLike,
+    dim: int,
+    index: TensorLike,
+    src: TensorLike,
+    reduce: Literal["sum", "prod", "mean", "amax", "amin"],
+    *,
+    include_self: bool = True,
+) -> Tensor:
+    """`x` with each element that the index names replaced by the sum (or what else) of itself and what names it.
+
+    Args:
+        x, dim, index, src: as `scatter`.
+        reduce: of whole numbers the mean is rounded down. Equal extremes share the gradient.
+        include_self: False leaves out the element itself.
+
+    All but sums compare every index with every place of the axis.
+
+    >>> import numpy as np
+    >>> import tensorgrad as tg
+    >>> x, i = np.array([1.0, 1.0, 1.0], np.float32), np.array([0, 0, 2], np.int32)
+    >>> largest = tg.jit(lambda x: tg.scatter_reduce(x, 0, i, [5.0, 7.0, -1.0], "amax"), device="numpy")
+    >>> tg.sync(largest(x)).tolist()
+    [7.0, 1.0, 1.0]
+    """
+    op = "scatter_reduce"
+    require(op, "reduce", reduce, reduce in _REDUCE, "'sum', 'prod', 'mean', 'amax' or 'amin'")
+    x, index, src, dim = _updates(op, x, dim, index, src)
+    last = x.ndim - 1
+    x, index, src = (movedim(t, dim, -1) for t in (x, index, src))
+    named = ew.equal(expand_dims(index, -1), iota((x.shape[-1],), 0))
+    times = sum_(cast(named, i32), -2)
+    counted = ew.equal(times, 0) | include_self
+    own = ew.where(counted, x, _neutral(reduce, x.dtype))
+    if reduce in ("sum", "mean"):
+        out = own + summed_at(src, index, last, x.shape[-1], last)
+        if reduce == "mean":
+            times = ew.maximum(times + int(include_self), 1)
+            out = out / times if x.dtype.is_float else out // times
+    else:
+        updates = ew.where(named, expand_dims(src, -1), _neutral(reduce, x.dtype))
+        parts = concat([expand_dims(own, -2), updates], -2)
+        out = _REDUCE[reduce](parts, -2)
+        if reduce != "prod":
+            out = custom_grad(out, _extreme_grad, parts, concat([expand_dims(counted, -2), named], -2))
+    return movedim(out, -1, dim)
 
 
 def index_add(x: TensorLike, dim: int, index: TensorLike, source: TensorLike, alpha: float = 1) -> Tensor:
@@ -167,6 +221,26 @@ def index_put(x: TensorLike, indices: Sequence[TensorLike], values: TensorLike, 
 # What they share -----------------------------------------------------------------------------
 
 
+_REDUCE = {"sum": sum_, "mean": sum_, "prod": prod, "amax": max_, "amin": min_}
+
+
+def _neutral(reduce: str, dtype: DType) -> float:
+    """What changes nothing, in a reduction."""
+    if reduce in ("amax", "amin"):
+        if dtype.is_float:
+            return -math.inf if reduce == "amax" else math.inf
+        ends = np.iinfo(dtype.numpy)
+        return int(ends.min if reduce == "amax" else ends.max)
+    return 1 if reduce == "prod" else 0
+
+
+def _extreme_grad(g: Tensor, out: Tensor, parts: Tensor, counted: Tensor) -> tuple[Tensor, None]:
+    # what only fills up is no element: of equal infinite ones it gets nothing
+    hit = counted & ew.equal(parts, expand_dims(out, -2))
+    share = g / ew.maximum(sum_(cast(hit, g.dtype), -2), 1)
+    return ew.where(hit, expand_dims(share, -2), 0.0), None
+
+
 def _gathered(x: Tensor, dim: int, index: Tensor) -> Tensor:
     """Lines of equal number, those of the index in place of those of `x`."""
     last = x.ndim - 1
@@ -219,8 +293,8 @@ def _updates(
 ) -> tuple[Tensor, Tensor, Tensor, int]:
     """Operands of one size along all axes but `dim`, and index and updates of one shape; a number stays one."""
     _, (x, src) = meet(x, src)
-    if x.dtype is bool_ and op == "scatter_add":
-        raise InputError("scatter_add: bools are not added; convert with .astype(tg.i32)", call_site())
+    if x.dtype is bool_ and op != "scatter":
+        raise InputError(f"{op}: bools are not added; convert with .astype(tg.i32)", call_site())
     dim = check_axis(op, dim, x.ndim)
     index = _along(op, x, dim, index)
     _narrowed(x, index.shape, dim, op)

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from tensorgrad.dtypes import bool_, f32, u32
 from tensorgrad.ops import elementwise as ew
-from tensorgrad.ops.core import Axis, TensorLike, cast, require, tensor
+from tensorgrad.ops.core import Axis, TensorLike, cast, in_f32, require, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.reduce import keep_axes, max_p, mean, min_p, over, reduction
 from tensorgrad.ops.reduce import max as max_
@@ -25,6 +25,7 @@ def _floating(x: TensorLike) -> Tensor:
 # Variances --------------------------------------------------------------------------------
 
 
+@in_f32
 def var(x: TensorLike, axis: Axis = None, correction: int = 1, keepdims: bool = False, **kw: Any) -> Tensor:
     """The variance over axes, PyTorch's: divided by the count less `correction`.
 
@@ -41,11 +42,13 @@ def var(x: TensorLike, axis: Axis = None, correction: int = 1, keepdims: bool = 
     return var_mean(x, axis, correction, keepdims, **kw)[0]
 
 
+@in_f32
 def std(x: TensorLike, axis: Axis = None, correction: int = 1, keepdims: bool = False, **kw: Any) -> Tensor:
     """The square root of `var`; where it is 0, so is the gradient."""
     return _root(var(x, axis, correction, keepdims, **kw))
 
 
+@in_f32
 def var_mean(
     x: TensorLike, axis: Axis = None, correction: int = 1, keepdims: bool = False, **kw: Any
 ) -> tuple[Tensor, Tensor]:
@@ -59,6 +62,7 @@ def var_mean(
     return custom_grad(out, _var_grad, x, args=(axes, freedom)), mean(x, axes, keepdims)
 
 
+@in_f32
 def std_mean(
     x: TensorLike, axis: Axis = None, correction: int = 1, keepdims: bool = False, **kw: Any
 ) -> tuple[Tensor, Tensor]:
@@ -85,6 +89,7 @@ def _root_grad(g: Tensor, out: Tensor, x: Tensor) -> tuple[Tensor]:
 # Norms --------------------------------------------------------------------------------------
 
 
+@in_f32
 def norm(x: TensorLike, p: float | Literal["fro"] = 2, axis: Axis = None, keepdims: bool = False, **kw: Any) -> Tensor:
     """The p-norm of the elements over axes: `sum(|x| ** p) ** (1 / p)`. At zeros the gradient is 0.
 
@@ -167,6 +172,7 @@ def nansum(x: TensorLike, axis: Axis = None, keepdims: bool = False, **kw: Any) 
     return sum_(ew.where(ew.isnan_or_false(x), 0, x), axis, keepdims, **kw)
 
 
+@in_f32
 def nanmean(x: TensorLike, axis: Axis = None, keepdims: bool = False, **kw: Any) -> Tensor:
     """The mean over axes of what is not NaN; NaN where nothing is.
 

@@ -9,7 +9,7 @@ import math
 
 from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.arithmetic import LOG_2, copysign, signbit
-from tensorgrad.ops.core import TensorLike, cast, floats
+from tensorgrad.ops.core import TensorLike, cast, floats, in_f32
 from tensorgrad.ops.custom import custom_grad, with_slope
 from tensorgrad.tensor import Tensor
 
@@ -46,6 +46,7 @@ acos = with_slope(
 )
 
 
+@in_f32
 def atan2(y: TensorLike, x: TensorLike) -> Tensor:
     """The angle from -pi to pi of the point (x, y), counted from the x axis; of zeros and infinities as in C.
 
@@ -71,6 +72,7 @@ def _atan2_grad(g: Tensor, out: Tensor, y: Tensor, x: Tensor) -> tuple[Tensor, T
     return turn * (x / by), -turn * (y / by)
 
 
+@in_f32
 def hypot(a: TensorLike, b: TensorLike) -> Tensor:
     """sqrt(a * a + b * b) without overflow; inf where one is, whatever the other. The gradient at 0 is 0.
 

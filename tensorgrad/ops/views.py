@@ -19,6 +19,7 @@ from tensorgrad.shape import (
     infer_reshape,
     infer_slice,
     infer_transpose,
+    one_or_more,
     show_shape,
 )
 from tensorgrad.tensor import Tensor
@@ -100,7 +101,7 @@ def movedim(x: TensorLike, source: int | Sequence[int], destination: int | Seque
     f32[3, 4, 2]
     """
     x = tensor(x)
-    pairs = [[a] if isinstance(a, int) else list(a) for a in (source, destination)]
+    pairs = [one_or_more(a) for a in (source, destination)]
     if len(pairs[0]) != len(pairs[1]):
         fail(f"movedim: {source} and {destination} name different numbers of axes")
     for axes in pairs:

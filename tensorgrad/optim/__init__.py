@@ -2,7 +2,7 @@
 
 from tensorgrad.optim.adam import Adam, Adamax, AdamW, NAdam
 from tensorgrad.optim.adaptive import Adadelta, Adagrad, RMSprop
-from tensorgrad.optim.clip import clip_grad_norm, clip_grad_value, grad_norm
+from tensorgrad.optim.clip import clip_grad_norm, clip_grad_value, grad_norm, normalize_grad
 from tensorgrad.optim.lion import Lion
 from tensorgrad.optim.muon import Muon
 from tensorgrad.optim.optimizer import Optimizer, Rule
@@ -52,4 +52,5 @@ __all__ = [
     "clip_grad_norm",
     "clip_grad_value",
     "grad_norm",
+    "normalize_grad",
 ]

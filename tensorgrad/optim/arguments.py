@@ -48,6 +48,8 @@ def check_option(who: str, name: str, value: Any) -> None:
     if name == "params":
         fits = value is None or _names_parameters(value)
         require(who, name, value, fits, "a pattern such as '*.bias', or a function of the name")
+    elif name == "normalize":
+        require(who, name, value, isinstance(value, bool), "True or False")
     elif name == "accumulate":
         require_whole(who, name, value, 1)
     elif name in _OR_NONE and value is not None:

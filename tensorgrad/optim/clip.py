@@ -1,4 +1,4 @@
-"""Gradient clipping, as functions of a graph."""
+"""Gradient clipping and normalization, as functions of a graph."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import math
 from collections.abc import Mapping
 from functools import reduce
 
+import numpy as np
+
 from tensorgrad import ops
+from tensorgrad.dtypes import f32
 from tensorgrad.errors import InputError
+from tensorgrad.ops.arena import ALIGNMENT, parts, slot_size
 from tensorgrad.tensor import Tensor
 
 
@@ -49,3 +53,39 @@ def clip_grad_norm(grads: Mapping[str, Tensor], max_norm: float, norm_type: floa
 def clip_grad_value(grads: Mapping[str, Tensor], clip_value: float) -> dict[str, Tensor]:
     """The gradients with each element cut off at `-clip_value` and `clip_value`."""
     return {name: ops.clamp(grad, -clip_value, clip_value) for name, grad in grads.items()}
+
+
+EPS = 1e-8
+"""Added to the norm that a gradient is divided by."""
+
+
+def normalize_grad(grads: Mapping[str, Tensor], eps: float = EPS) -> dict[str, Tensor]:
+    """The gradients, each divided by its own norm, so that all parameters have gradients of length 1.
+
+    Args:
+        grads: gradients by name.
+        eps: added to the norms; a gradient of zeros stays.
+
+    Source: Yu et al., Block-normalized gradient method (2017).
+    """
+    return {name: grad * (1.0 / (grad_norm({name: grad}) + eps)) for name, grad in grads.items()}
+
+
+def normalize_packed(packs: Mapping[str, Tensor], grads: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """`normalize_grad` of gradients that may lie side by side, as the parameters of the same name in `packs` do."""
+    found = {}
+    for name, grad in grads.items():
+        graph = packs[name].graph
+        types = [graph.type(value) for value, _ in parts(graph, packs[name].value)]
+        if not types:
+            found |= normalize_grad({name: grad})
+            continue
+        # a block of an arena belongs to one parameter: sums of blocks, of which each parameter adds up its own
+        block = ALIGNMENT // types[0].dtype.itemsize
+        owner = np.repeat(np.arange(len(types), dtype=np.int32), [slot_size(type_) // block for type_ in types])
+        blocks = ops.reshape(grad, len(owner), block)
+        squares = ops.sum(ops.square(ops.cast(blocks, f32)), 1)
+        norms = ops.sqrt(ops.scatter_add(ops.zeros(len(types)), 0, owner, squares))
+        scale = ops.cast(1.0 / (norms + EPS), grad.dtype)
+        found[name] = ops.reshape(blocks * ops.expand_dims(ops.take(scale, owner), 1), grad.size)
+    return found

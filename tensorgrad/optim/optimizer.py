@@ -31,7 +31,7 @@ from tensorgrad.optim.arguments import (
     rate_at,
     refuse_parameters,
 )
-from tensorgrad.optim.clip import clip_grad_norm, clip_grad_value
+from tensorgrad.optim.clip import clip_grad_norm, clip_grad_value, normalize_packed
 from tensorgrad.optim.scaling import LossScale, all_finite
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import state_input, update_state
@@ -46,6 +46,7 @@ _OPTIONS = {
     "maximize": False,
     "groups": (),
     "params": None,
+    "normalize": False,
     "clip_norm": None,
     "clip_value": None,
     "accumulate": 1,
@@ -96,6 +97,7 @@ class Optimizer:
         params: which parameters it trains, a pattern or a function as in `groups`; None is all that
             the loss depends on. Two networks that are trained against each other share a module
             and have an optimizer each: `params="generator.*"`.
+        normalize: divide each parameter's gradient by its norm, so that all have length 1; before any clipping.
         clip_norm: scale the gradients down together where their norm is larger.
         clip_value: cut each element of the gradients off at this size.
         accumulate: update at every so many steps, by the average of their gradients (of which clipping is
@@ -121,6 +123,7 @@ class Optimizer:
     maximize: bool = field(default=False, kw_only=True)
     groups: Groups = field(default=(), kw_only=True)
     params: Which | None = field(default=None, kw_only=True)
+    normalize: bool = field(default=False, kw_only=True)
     clip_norm: float | None = field(default=None, kw_only=True)
     clip_value: float | None = field(default=None, kw_only=True)
     accumulate: int = field(default=1, kw_only=True)
@@ -257,6 +260,8 @@ class Optimizer:
         if count is not None and self.accumulate > 1:
             due = ops.equal((count + 1) % self.accumulate, 0)
             used, updates = self._accumulated(params, used, ok, due), ok & due
+        if self.normalize:
+            used = normalize_packed(params, used)
         if self.clip_value is not None:
             used = clip_grad_value(used, self.clip_value)
         if self.clip_norm is not None:

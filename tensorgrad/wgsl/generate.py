@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 
 from tensorgrad.device.base import Limits
@@ -27,14 +27,27 @@ Choices = Mapping[str, str]
 NONE: Choices = {}
 
 
-def generate(lowered: Lowered, limits: Limits, choices: Choices = NONE) -> list[KernelSpec]:
+def generate(
+    lowered: Lowered,
+    limits: Limits,
+    choices: Choices = NONE,
+    begin: Callable[[KernelSpec], object] = lambda spec: None,
+) -> list[KernelSpec]:
     """The WGSL of all kernels, in the order in which they run.
 
     Args:
         choices: variants in place of the templates' own choices; what is not among a kernel's variants is passed over.
+        begin: given each new text as soon as it is written, those that take long to compile first.
     """
     writer = Writer(lowered, limits)
-    return [writer.spec(kernel, choices) for kernel in lowered.kernels]
+    specs: dict[int, KernelSpec] = {}
+    begun: set[tuple[str, str]] = set()
+    for i, kernel in sorted(enumerate(lowered.kernels), key=lambda item: not (item[1].matmul or item[1].attention)):
+        spec = specs[i] = writer.spec(kernel, choices)
+        if spec.runs and (text := (spec.access, spec.wgsl)) not in begun:
+            begun.add(text)
+            begin(spec)
+    return [specs[i] for i in range(len(specs))]
 
 
 def key_of(spec: KernelSpec) -> str:

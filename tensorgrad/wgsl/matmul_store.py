@@ -6,13 +6,14 @@ it in fours, and then those who need single elements of it pick a component.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from tensorgrad.dtypes import DType, bool_, f16, f32
 from tensorgrad.graph import Value
 from tensorgrad.lower.expr import Expr, expr, load, rebuild, walk
-from tensorgrad.lower.index import ZERO, Digit, Index, Var, digit_of, of_var
+from tensorgrad.lower.index import ZERO, Digit, Index, Var, digit_of, dynamics, of_var
 from tensorgrad.lower.kernel import Kernel, Matmul, Store
 from tensorgrad.wgsl.expression import Body
 from tensorgrad.wgsl.matmul_access import Affine, affine, divided, fours, quarter_of, reads
@@ -73,7 +74,7 @@ def _in_eights(kernel: Kernel, place: Callable[[Value], Value], layout: Layout) 
     inner = kernel.matmul
     assert inner
     others = {place(s.value) for s in kernel.stores}
-    others |= {place(value) for s in kernel.stores for value, _, _ in reads(s.expr)}
+    others |= {place(value) for s in kernel.stores for value, _, _ in _read(s)}
     for e, axis in ((inner.a, inner.m), (inner.b, inner.n)):
         found = affine(e, (inner.batch, axis, inner.k))
         if found is None or found.dtype is not f16 or not run_of(found, axis, inner.k):
@@ -113,7 +114,7 @@ def _lay_out(kernel: Kernel, place: Callable[[Value], Value], vectors: bool, vec
         for value, index, dtype in reads(e):
             note(value, index, dtype, quad)
     for store in kernel.stores:
-        for value, index, dtype in reads(store.expr):
+        for value, index, dtype in _read(store):
             note(value, index, dtype, vector and load_in_fours(kernel, load(value, index, dtype)) is not None)
     for store in kernel.stores:
         note(store.value, store.index, store.expr.dtype, vector and store.expr.op != "total", write=True)
@@ -123,6 +124,11 @@ def _lay_out(kernel: Kernel, place: Callable[[Value], Value], vectors: bool, vec
         return 4 if vectors and key in reach and single.get(key, 0) <= reach[key] else 1
 
     return Layout(tuple(Buffer(key, dtypes[key], written[key], width(key)) for key in keys), vector)
+
+
+def _read(store: Store) -> Iterable[tuple[Value, Index, DType]]:
+    """What a store reads: for what it stores, and for the place where."""
+    return chain.from_iterable(reads(e) for e in (store.expr, *dynamics(store.index)))
 
 
 def load_in_fours(kernel: Kernel, e: Expr) -> Affine | None:

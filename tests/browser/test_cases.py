@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from averaging_cases import accumulation, averages
+from averaging_cases import accumulation, averages, normalization
 from draw_cases import agree
-from reference.agree import case_agrees, given, operations_agree, optimizer_agrees
+from reference.agree import case_agrees, given, module_cases, modules_agree, operations_agree, optimizer_agrees
 from reference.cases import CASES, Case
 from reference.stored import f, pytorch
 from tensorgrad import optim
@@ -21,6 +21,12 @@ pytestmark = pytest.mark.webgpu
 async def test_operations_agree_with_pytorch(part: int) -> None:
     rows = pytorch()["operations"]
     wrong = await operations_agree(rows[len(rows) * part // 6 : len(rows) * (part + 1) // 6], "webgpu")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("part", range(4))
+async def test_modules_agree_with_pytorch(part: int) -> None:
+    wrong = await modules_agree(module_cases()[part::4], "webgpu", 1e-5, 3e-6)
     assert not wrong, "\n".join(wrong)
 
 
@@ -38,7 +44,7 @@ async def test_optimizers_step_as_pytorch(at: int) -> None:
     await optimizer_agrees(pytorch()["optimizers"][at], "webgpu")
 
 
-@pytest.mark.parametrize("case", [accumulation, averages], ids=lambda case: case.__name__)
+@pytest.mark.parametrize("case", [accumulation, averages, normalization], ids=lambda case: case.__name__)
 async def test_averaging(case: Any) -> None:
     await case("webgpu")
 

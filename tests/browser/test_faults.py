@@ -161,6 +161,7 @@ async def test_a_shader_that_does_not_compile(monkeypatch: pytest.MonkeyPatch) -
     def broken(*args: Any) -> Any:
         kernels = list(generate(*args))
         kernels[0] = kernels[0].__class__(**{**fields(kernels[0]), "wgsl": kernels[0].wgsl + "\nfn broken( {"})
+        device.begin(kernels[0])  # ahead of `compile`, which is the one to tell
         return kernels
 
     with monkeypatch.context() as patch:

@@ -11,9 +11,13 @@ import pytest
 
 import tensorgrad as tg
 from reference.cases import Case
-from reference.stored import array, arrays
+from reference.stored import array, arrays, pytorch
 from tensorgrad import nn, ops, optim
 from tensorgrad.autodiff import append_grad
+from tensorgrad.dtypes import from_numpy
+from tensorgrad.predict import Predictor
+from tensorgrad.state import open_state
+from tensorgrad.structure import Structure
 from tensorgrad.tensor import Tensor
 
 RTOL, ATOL = 1e-5, 1e-6
@@ -80,6 +84,60 @@ def _compare(case: dict[str, Any], found: Sequence[np.ndarray]) -> None:
         np.testing.assert_allclose(
             grad, array(expected), 5 * RTOL, 3 * ATOL, err_msg=f"{case['name']}: the gradient of {name}"
         )
+
+
+def module_cases() -> list[dict[str, Any]]:
+    """All stored calls of modules."""
+    forwards = [
+        {**case, "inputs": {"x": case["x"]}, "call": "m(x)", "results": [case["y"]], "training": True}
+        for case in pytorch()["forwards"]
+    ]
+    return forwards + pytorch()["called"]
+
+
+def tensors(nest: Any) -> list[Tensor]:
+    """The tensors of nested tuples."""
+    return [t for part in nest for t in tensors(part)] if isinstance(nest, tuple) else [nest]
+
+
+def module_call(case: dict[str, Any], module: nn.Module, leaves: dict[str, Tensor]) -> list[Tensor]:
+    """A stored call of a module: its results, then the gradients of parameters and inputs of their weighted sum."""
+    results = tensors(eval(case["call"], {"m": module, "nn": nn, **leaves}))
+    loss = sum((ops.sum(y * weights(y)) for y in results), start=ops.zeros(()))
+    wanted = {**dict(module.named_parameters()), **leaves}
+    return [*results, *append_grad(loss, [wanted[name] for name in case["grads"]])]
+
+
+async def modules_agree(cases: Sequence[dict[str, Any]], device: Any, rtol: float, atol: float) -> list[str]:
+    """Modules' results and gradients on a device against PyTorch's, all in one program; gives what differs.
+
+    Values may differ by `atol + rtol * |y|`, gradients, which are sums over more numbers, by three times as much.
+    """
+    modules: list[nn.Module] = [eval(case["module"], {"nn": nn}) for case in cases]
+    for module, case in zip(modules, cases, strict=True):
+        assert list(module.state_dict()) == list(case["state"])
+        module.load_state_dict(arrays(case["state"]))
+        module.train(case["training"])
+    inputs = {str(at): arrays(case["inputs"]) for at, case in enumerate(cases)}
+    specs = {at: {n: from_numpy(a.dtype)[a.shape] for n, a in given.items()} for at, given in inputs.items()}
+
+    def calls(model: nn.ModuleList, given: dict[str, dict[str, Tensor]]) -> list[list[Tensor]]:
+        return [module_call(case, model[at], given[str(at)]) for at, case in enumerate(cases)]
+
+    predict = Predictor(
+        await open_state(nn.ModuleList(modules), None, device, None), calls, Structure({"given": specs}), True
+    )
+    wrong = []
+    for case, found in zip(cases, await predict(given=inputs), strict=True):
+        expected = [(f"result {n}", y, 1) for n, y in enumerate(case["results"])]
+        expected += [(f"the gradient of {name}", y, 3) for name, y in case["grads"].items()]
+        for (what, y, more), got in zip(expected, found, strict=True):
+            try:
+                np.testing.assert_allclose(got, array(y), more * rtol, more * atol, err_msg=f"{case['name']}: {what}")
+            except AssertionError as error:
+                wrong.append(str(error))
+    predict.destroy()
+    return wrong
 
 
 async def case_agrees(case: Case, device: str) -> None:

@@ -297,6 +297,9 @@ STATISTICS = {
     "images": ("nn.BatchNorm2d(3)", (4, 3, 5, 4)),
     "rows": ("nn.BatchNorm1d(4, momentum=0.3, eps=1e-3)", (6, 4)),
     "average": ("nn.BatchNorm1d(4, momentum=None, affine=False)", (3, 4, 5)),
+    "volumes": ("nn.BatchNorm3d(2)", (2, 2, 2, 3, 2)),
+    "instances": ("nn.InstanceNorm2d(3, momentum=0.2, affine=True, track_running_stats=True)", (2, 3, 4, 3)),
+    "lines": ("nn.InstanceNorm1d(4, 1e-3, track_running_stats=True)", (3, 4, 5)),
 }
 
 

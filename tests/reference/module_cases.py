@@ -289,4 +289,42 @@ LOSSES = {
     ),
 }
 
-CALLED = RECURRENT | ATTENTION | TRANSFORMERS | ACTIVATIONS | NORMS | IMAGE_MODULES | OTHERS | LOSSES
+MARGINS = {
+    "losses of margins": Called(
+        "nn.ModuleList([nn.SoftMarginLoss(), nn.HingeEmbeddingLoss(0.5), nn.MarginRankingLoss(0.1, reduction='sum')])",
+        {"x": normal(3, 4), "y": normal(3, 4, seed=1), "t": np.array([[1, -1, 1, 1]] * 3, np.int32)},
+        "(m[0](x, t), m[1](x, t), m[2](x, y, t))",
+    ),
+    "losses of triplets": Called(
+        "nn.ModuleList([nn.TripletMarginLoss(), nn.TripletMarginLoss(0.5, 1.5, swap=True, reduction='none'), "
+        "nn.TripletMarginWithDistanceLoss(distance_function=nn.PairwiseDistance(1.0), margin=2.0)])",
+        {"a": normal(3, 4), "p": normal(3, 4, seed=1), "n": normal(3, 4, seed=2)},
+        "tuple(f(a, p, n) for f in m)",
+    ),
+    "losses of margins of classes": Called(
+        "nn.ModuleList([nn.MultiMarginLoss(), nn.MultiMarginLoss(2, 0.5), nn.MultiLabelMarginLoss(), "
+        "nn.MultiLabelSoftMarginLoss(reduction='sum')])",
+        {**CLASSES, "l": np.array([[3, 0, -1, 1, 1]] * 4, np.int32), "y": (normal(4, 5) > 0).astype(np.float32)},
+        "(m[0](x, t), m[1](x, t), m[2](x, l), m[3](x, y))",
+    ),
+    "losses of likelihoods": Called(
+        "nn.ModuleList([nn.PoissonNLLLoss(), nn.PoissonNLLLoss(False, reduction='none'), "
+        "nn.GaussianNLLLoss(full=True)])",
+        {"x": np.abs(normal(3, 4)), "y": normal(3, 4, seed=1)},
+        "(m[0](x, y), m[1](x, y), m[2](x, y, x + 0.5))",
+    ),
+    "pools of powers": Called(
+        "nn.ModuleList([nn.LPPool2d(2, 2), nn.LocalResponseNorm(3, k=2.0), nn.MaxPool2d(2, return_indices=True)])",
+        {"x": np.abs(normal(2, 4, 5, 6))},
+        "(m[0](x), m[1](x), m[2](x)[0])",
+    ),
+    "pools of powers of lines": Called("nn.LPPool1d(3.0, 3, 2)", {"x": np.abs(normal(2, 4, 7))}),
+    "norms of volumes": Called(
+        "nn.ModuleList([nn.BatchNorm3d(2), nn.InstanceNorm3d(2, affine=True), nn.InstanceNorm3d(2, 0.1)])",
+        {"x": normal(2, 2, 2, 3, 2)},
+        "tuple(f(x) for f in m)",
+        training=False,
+    ),
+}
+
+CALLED = RECURRENT | ATTENTION | TRANSFORMERS | ACTIVATIONS | NORMS | IMAGE_MODULES | OTHERS | LOSSES | MARGINS

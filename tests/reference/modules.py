@@ -1,13 +1,9 @@
-"""Running a module under the reference rules."""
+"""Running a module under the reference rules, as it was traced."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from reference.agree import weights
-from reference.stored import arrays, run
 from tensorgrad import nn, ops
 from tensorgrad.autodiff import append_grad
 from tensorgrad.device.numpy import evaluate
@@ -34,31 +30,6 @@ def call(module: nn.Module, *inputs: np.ndarray, training: bool = False) -> list
     values = {**module.state_dict(), **{f"x{at}": a for at, a in enumerate(inputs)}, "step": np.zeros(64, np.uint32)}
     results = evaluate(graph, values)
     return [results[value] for value in graph.outputs]
-
-
-def leaves(nest: Any) -> list[Tensor]:
-    """The tensors of nested tuples."""
-    return [t for part in nest for t in leaves(part)] if isinstance(nest, tuple) else [nest]
-
-
-def called(case: dict[str, Any]) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
-    """A stored call of a module with the stored state: its results, and the gradients of parameters and inputs."""
-    module: nn.Module = eval(case["module"], {"nn": nn})
-    assert list(module.state_dict()) == list(case["state"])
-    module.load_state_dict(arrays(case["state"]))
-    inputs = arrays(case["inputs"])
-    count = 0
-
-    def fn(**given: Tensor) -> list[Tensor]:
-        nonlocal count
-        results = leaves(eval(case["call"], {"m": module, "nn": nn, **given}))
-        count = len(results)
-        loss = sum((ops.sum(y * weights(y)) for y in results), start=ops.zeros(()))
-        wanted = {**dict(module.named_parameters()), **given}
-        return [*results, *append_grad(loss, [wanted[name] for name in case["grads"]])]
-
-    found = run(fn, inputs, training=case["training"])
-    return found[:count], dict(zip(case["grads"], found[count:], strict=True))
 
 
 class Tied(nn.Module):

@@ -219,6 +219,12 @@ CONTRACTIONS = [
         *(f"cdist(a, b{p})" for p in ("", ", 1.0", ", 3.0", ", inf")),
         "cdist(a[0], b)",
     ),
+    many(
+        "distances with ties",
+        {"a": f(0, 1, 2, 2).reshape(2, 2), "b": f(0, 1, 2, 3, 1, 1).reshape(3, 2)},
+        *(f"cdist(a, b{p})" for p in (", 1.0", ", inf")),
+    ),
+    many("parts of nothing", {"x": normal(2, 0, 3)}, "split(x, 2, 1)[0]", "softmax(x, 1)", "log_softmax(x, 1)"),
 ]
 
 ANGLES = "(arange(5.0)[:, None] + 3) * 100.0 ** (-arange(0, {0}, 2.0) / {0})"

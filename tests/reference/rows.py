@@ -3,11 +3,18 @@
 import operations
 import operations_images
 import operations_index
+import operations_margins
 import operations_math
+import operations_rest
 import operations_scan
 
-ROWS = [
-    row
-    for family in (operations, operations_images, operations_index, operations_math, operations_scan)
-    for row in family.ROWS
-]
+FAMILIES = (
+    operations,
+    operations_images,
+    operations_index,
+    operations_margins,
+    operations_math,
+    operations_rest,
+    operations_scan,
+)
+ROWS = [row for family in FAMILIES for row in family.ROWS]

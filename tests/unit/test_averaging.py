@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
-from averaging_cases import accumulation, averages, drawn, made, weights
+from averaging_cases import accumulation, averages, drawn, made, normalization, weights
 from reference.agree import given
 from tensorgrad import optim
 from tensorgrad.errors import InputError
@@ -16,7 +16,7 @@ from training import LINE, ONES, SPECS, Net, assert_same, batch, line, loss_fn, 
 
 
 @pytest.mark.parametrize("device", ["numpy", "interpret"])
-@pytest.mark.parametrize("case", [accumulation, averages], ids=lambda case: case.__name__)
+@pytest.mark.parametrize("case", [accumulation, averages, normalization], ids=lambda case: case.__name__)
 def test_averaging(case: Any, device: str) -> None:
     tg.sync(case(device))
 

@@ -26,7 +26,7 @@ from tensorgrad.ops.custom import custom_grad
 from tensorgrad.plan import BufferPlan, BufferSpec
 from tensorgrad.program import Interface, Program, Recipe
 
-GPU = WebGPU(SimpleNamespace(limits=Limits()))
+GPU = WebGPU(SimpleNamespace(limits=Limits(), begin=lambda kernel: None))
 
 
 def key(found: Recipe, device: str = "webgpu", limits: Limits | None = None) -> str:

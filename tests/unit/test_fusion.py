@@ -14,6 +14,7 @@ from programs import assert_close, for_many_cores, lowered, on_interpret, on_num
 from tensorgrad import ops
 from tensorgrad.autodiff import append_grad
 from tensorgrad.device.base import Limits
+from tensorgrad.plan import KernelSpec
 from tensorgrad.tensor import Tensor
 from tensorgrad.wgsl.generate import generate
 
@@ -93,6 +94,22 @@ def test_large_products_are_register_blocked(layout: str, size: tuple[int, int, 
     assert found[8] == layout
     slices = int(found[7][1:]) if found[7] else 1
     assert m * n * slices / spec.threads >= 8, "elements of the result in an invocation's registers"
+
+
+def test_shaders_that_take_long_begin_first_and_once() -> None:
+    def fn(x: Tensor, w: Tensor) -> list[Tensor]:
+        first, second = ops.sum(ops.exp(x)), ops.sum(ops.exp(ops.matmul(x, w)))
+        return [first, second, ops.sum(ops.exp(ops.matmul(w, x)))]
+
+    low = lowered(program(fn, [np.zeros((128, 128), np.float32), np.zeros((128, 128), np.float32)]))
+    begun: list[KernelSpec] = []
+    specs = generate(low, Limits(), begin=begun.append)
+    assert not specs[0].name.startswith("matmul"), "in the order in which they run"
+    products = [spec.name.startswith("matmul") for spec in begun]
+    assert products == sorted(products, reverse=True)
+    assert any(products)
+    assert len(begun) == len({spec.wgsl for spec in specs}) < len(specs)
+    assert {spec.wgsl for spec in begun} == {spec.wgsl for spec in specs}
 
 
 def test_the_gradient_of_a_layer_uses_three_products_without_a_transpose() -> None:

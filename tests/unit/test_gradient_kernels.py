@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
+from native import backend
 from programs import assert_close, for_many_cores, lowered, on_interpret, on_numpy, program
 from steps import compiled, on_gpu
 from tensorgrad import nn, ops, optim
@@ -15,6 +16,7 @@ from tensorgrad.autodiff import append_grad
 from tensorgrad.backend import Interpret, Numpy
 from tensorgrad.device.base import Limits
 from tensorgrad.graph import Graph
+from tensorgrad.lower.index import dynamics
 from tensorgrad.lower.lowering import lower
 from tensorgrad.lower.totals import total_of
 from tensorgrad.state import State
@@ -106,7 +108,15 @@ def pack_sizes(graph: Graph, kind: str) -> int:
     return sum(n.type.size for n in graph.nodes if n.op == "pack" and n.attrs["name"].endswith(kind))
 
 
-@pytest.mark.parametrize("options", [{}, {"clip_norm": 0.05}, {"groups": [("*.bias", {"weight_decay": 0.5})]}], ids=str)
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"clip_norm": 0.05},
+    {"normalize": True},
+    {"groups": [("*.bias", {"weight_decay": 0.5})]},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_parts_of_gradients_are_added_up_by_the_update(options: dict[str, Any]) -> None:
     plain = train_step("numpy", optim.AdamW(1e-2, **options))
     on_cores = train_step(on_gpu(Numpy()), optim.AdamW(1e-2, **options))
@@ -163,3 +173,21 @@ def test_sums_that_a_matmul_computes_are_cut_as_the_matmul_is() -> None:
     assert product.matmul.batch.size > 1
     for found, wanted in zip(on_interpret(p, low), on_numpy(p), strict=True):
         assert_close(found, wanted, 1e-4, 1e-3)
+
+
+@pytest.mark.parametrize("software", [False, True], ids=["gpu", "cpu"])
+@pytest.mark.parametrize("shape", [(4, 4), (65, 33)])
+def test_a_matmul_may_store_where_the_data_says(shape: tuple[int, int], software: bool) -> None:
+    """The gradient of a sort puts what the next layer's product gives to where the sort took it from."""
+    x, w = normal(*shape), normal(shape[1], shape[1])
+
+    def fn(x: Tensor, w: Tensor) -> Tensor:
+        return ops.sum(ops.sort(x @ w)[0] @ w * np.arange(shape[1], dtype=np.float32))
+
+    kernels = lowered(program(lambda x, w: append_grad(fn(x, w), [x, w]), [x, w])).kernels
+    assert any(k.matmul and any(dynamics(s.index) for s in k.stores) for k in kernels)
+    grad = tg.grad(fn, argnums=(0, 1), device=backend(software=software))
+    for found, wanted in zip(
+        tg.sync(grad(x, w)), tg.sync(tg.grad(fn, argnums=(0, 1), device="numpy")(x, w)), strict=True
+    ):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6 * np.abs(wanted).max())

@@ -70,9 +70,8 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: nn.MultiheadAttention(6, 2, add_bias_kv=True), "add_bias_kv is not offered"),
     (lambda: nn.TransformerEncoderLayer(4, 2, activation="tanh"), "'relu', 'gelu' or a function, got 'tanh'"),
     (lambda: nn.GroupNorm(3, 4), "3 groups do not divide 4 channels"),
-    (lambda: nn.InstanceNorm1d(4, track_running_stats=True), "BatchNorm has them"),
     (lambda: nn.Embedding(4, 2, max_norm=1.0), "max_norm is not offered"),
-    (lambda: nn.MaxPool2d(2, return_indices=True), "return_indices is not offered"),
+    (lambda: nn.AdaptiveMaxPool2d(2, return_indices=True), "return_indices is not offered"),
     (lambda: nn.Conv1d(1, 1, 3, padding_mode="mirror"), "padding_mode is one of 'zeros'"),  # type: ignore[arg-type]
     (lambda: nn.Linear(2, 2).to(tg.f16), r"tg\.compile\(\.\.\., dtype=tg\.f16\)"),  # type: ignore[arg-type]
     (lambda: optim.AdamW(nn.Linear(2, 2).parameters(), lr=1e-3), r"AdamW is given no parameters.*groups= gives"),  # type: ignore[call-arg]

@@ -348,7 +348,7 @@ async def test_no_other_dtype() -> None:
 
 def gpu(*features: str) -> WebGPU:
     limits = Limits(features=frozenset(features), adapter="a card")
-    return WebGPU(SimpleNamespace(limits=limits, lost=None, free=lambda buffers: None))
+    return WebGPU(SimpleNamespace(limits=limits, lost=None, free=lambda buffers: None, begin=lambda kernel: None))
 
 
 async def test_a_gpu_without_f16_says_so() -> None:

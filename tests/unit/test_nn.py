@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reference.modules import Tied, call, called, traced
-from reference.stored import array, arrays, f, pytorch, run
+import tensorgrad as tg
+from reference.agree import module_cases, modules_agree
+from reference.modules import Tied, call, traced
+from reference.stored import f, pytorch, run
 from tensorgrad import nn, ops
 from tensorgrad.device.numpy import evaluate
 from tensorgrad.errors import ShapeError
@@ -26,24 +28,13 @@ def test_keys_and_shapes_as_pytorch(case: dict[str, Any]) -> None:
     assert list(state) == list(case["keys"])
 
 
-@pytest.mark.parametrize("case", pytorch()["forwards"], ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", module_cases(), ids=lambda case: case["name"])
 def test_numbers_as_pytorch(case: dict[str, Any]) -> None:
-    module: nn.Module = eval(case["module"], {"nn": nn})
-    module.load_state_dict(arrays(case["state"]))
-    y, *grads = call(module, array(case["x"]))
-    np.testing.assert_allclose(y, array(case["y"]), 3e-6, 1e-6)
-    for (name, _), grad in zip(module.named_parameters(), grads, strict=True):
-        np.testing.assert_allclose(grad, array(case["grads"][name]), 3e-5, 3e-6, err_msg=name)
+    assert not tg.sync(modules_agree([case], "numpy", 3e-6, 1e-6))
 
 
-@pytest.mark.parametrize("case", pytorch()["called"], ids=lambda case: case["name"])
-def test_calls_as_pytorch(case: dict[str, Any]) -> None:
-    results, grads = called(case)
-    for found, expected in zip(results, case["results"], strict=True):
-        np.testing.assert_allclose(found, array(expected), 3e-6, 1e-6)
-    for name, found in grads.items():
-        # sums over all rows and steps, in another order
-        np.testing.assert_allclose(found, array(case["grads"][name]), 3e-5, 3e-6, err_msg=name)
+def test_kernels_of_modules_as_pytorch() -> None:
+    assert not tg.sync(modules_agree(module_cases(), "interpret", 1e-5, 1e-6))
 
 
 def test_order_of_names_as_pytorch() -> None:

@@ -250,6 +250,7 @@ WRONG: Any = "0.01"
         (lambda: optim.AdamW(weight_decay=-1), "AdamW: weight_decay"),
         (lambda: optim.Adam(eps=-1), "eps"),
         (lambda: optim.Adam(clip_norm=0), "clip_norm must be positive"),
+        (lambda: optim.Adam(normalize=1), "normalize must be True or False, got 1"),  # pyright: ignore
         (lambda: optim.Adam(groups=[("*", {"lr": -1})]), "lr must be 0 or more, got -1"),
         (lambda: optim.Adagrad(lr_decay=-1), "Adagrad: lr_decay must be 0 or more"),
         (lambda: optim.Adagrad(initial_accumulator_value=-1), "initial_accumulator_value"),
@@ -303,9 +304,11 @@ def test_gradient_norms() -> None:
         clipped = optim.clip_grad_norm(grads, 1.0)
         kept = optim.clip_grad_norm(grads, 100.0)
         norms = [optim.grad_norm(grads, p) for p in (2, 1, math.inf)]
-        return [*norms, clipped["a"], clipped["b"], kept["b"], optim.clip_grad_value(grads, 2.0)["b"]]
+        cut = optim.clip_grad_value(grads, 2.0)["b"]
+        return [*norms, clipped["a"], clipped["b"], kept["b"], cut, optim.normalize_grad(grads)["b"]]
 
-    two, one, most, a, b, kept, cut = run(fn, a=f([3]), b=f([[0, -4]]))
+    two, one, most, a, b, kept, cut, unit = run(fn, a=f([3]), b=f([[0, -4]]))
+    np.testing.assert_allclose(unit, [[0, -1]], rtol=1e-6)
     assert (two, one, most) == (5, 7, 4)
     np.testing.assert_allclose(a, [0.6], rtol=1e-6)
     np.testing.assert_allclose(b, [[0, -0.8]], rtol=1e-6)
@@ -376,10 +379,11 @@ def test_signatures_tell_every_argument() -> None:
     shown = str(inspect.signature(optim.AdamW))
     for text in ("lr: 'LearningRate' = 0.001, betas", "weight_decay: 'float' = 0.01, amsgrad: 'bool' = False, *, "):
         assert text in shown
-    assert list(inspect.signature(optim.NAdam).parameters)[-7:] == [
+    assert list(inspect.signature(optim.NAdam).parameters)[-8:] == [
         "maximize",
         "groups",
         "params",
+        "normalize",
         "clip_norm",
         "clip_value",
         "accumulate",

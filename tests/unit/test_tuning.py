@@ -231,7 +231,8 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
 
 async def compiled(limits: Limits = GPU, tune: float = 100.0, **options: Any) -> Compiled:
     """Compiles and saves, as building on a device does."""
-    result = await WebGPU(SimpleNamespace(limits=limits)).compile(replace(recipe(**options), tune=tune))
+    device = SimpleNamespace(limits=limits, begin=lambda kernel: None)
+    result = await WebGPU(device).compile(replace(recipe(**options), tune=tune))
     if not result.cached:
         assert result.program is not None
         await cache.save(result.key, result.program)

@@ -87,7 +87,7 @@ X, Y = (np.random.default_rng(n).normal(size=(6, 7)).astype(np.float32) for n in
         lambda x, y: ops.pad(x.T, 1, 0.1)[::2],
         lambda x, y: ops.concat([x, y], 1) % 0.75,
         lambda x, y: ops.floor(x * 3) // 2,
-        lambda x, y: ops.take(x, np.array([5, 0, 0])) * 0.1,
+        lambda x, y: ops.take(x, np.array([5, 0, 0]), 0) * 0.1,
         lambda x, y: ops.round(x * 4) ** 3,
         lambda x, y: ops.sqrt(ops.abs(x)) + ops.rsqrt(ops.abs(y) + 1),
     ],
