@@ -52,7 +52,7 @@ lint: build/.python ## ruff and pyright
 doctest: build/.python ## the examples in docstrings
 	$(PY) -m pytest -q --doctest-modules tensorgrad $(ARGS)
 
-unit: build/.mnist ## tests on CPython, no browser
+unit: build/.mnist build/.names ## tests on CPython, no browser
 	$(PY) -m pytest -q tests/unit $(ARGS)
 
 browser: build/.site ## tests in headless Chromium
@@ -63,7 +63,7 @@ wheel: build/.wheel ## dist/tensorgrad_webgpu-*.whl
 site: build/.site ## the static site in build/site/
 
 clean: ## remove what was built; downloads and .venv stay
-	rm -rf dist out build/site build/wheel build/data build/.wheel build/.site build/.mnist
+	rm -rf dist out build/site build/wheel build/data build/.wheel build/.site build/.mnist build/.names
 
 # Stamps: each is the time when its step last succeeded.
 
@@ -91,11 +91,15 @@ build/.mnist: tools/fetch_mnist.py | build/.python
 	@$(PY) tools/fetch_mnist.py
 	@touch $@
 
+build/.names: tools/fetch_names.py | build/.python
+	@$(PY) tools/fetch_names.py
+	@touch $@
+
 build/.wheel: tools/build_wheel.py pyproject.toml README.md LICENSE $(PACKAGE) | build/.python
 	@$(PY) tools/build_wheel.py
 	@touch $@
 
-build/.site: build/.wheel build/.pyodide build/.mnist tools/assemble_site.py $(WEB) build/.choice-$(PYODIDE)
+build/.site: build/.wheel build/.pyodide build/.mnist build/.names tools/assemble_site.py $(WEB) build/.choice-$(PYODIDE)
 	@$(PY) tools/assemble_site.py
 	@touch $@
 

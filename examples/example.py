@@ -3,7 +3,8 @@
 Every other file here is one example, and has
 
 - `DATA`, the file in `build/data/` that it learns from, and `STEPS`, how long it trains,
-- its model, `loss_fn`, `optimizer(steps)` and `inputs`, as `tg.compile` takes them,
+- its `Model`, `loss_fn`, `optimizer(steps)` and `inputs`, as `tg.compile` takes them (`gan.py`, which has two losses,
+  has `compiled(model)`, which returns both trainings),
 - `batches(data)`, an endless iterator of batches. It is seeded, and draws the random numbers that the model needs, so
   that another library can be given the same,
 - `main(data, steps=..., on_step=..., device=...)`, which trains, evaluates, and returns a `Result`.

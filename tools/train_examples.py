@@ -22,6 +22,9 @@ PAGE = ROOT / "docs" / "examples.md"
 FOLDER = ROOT / "docs" / "examples"
 RESULTS = FOLDER / "results.json"
 
+PYTORCH = json.loads((ROOT / "tests" / "reference" / "examples.json").read_text(encoding="utf-8"))
+"""What the same models have in PyTorch."""
+
 
 class Target(NamedTuple):
     """What a figure must be.
@@ -77,6 +80,19 @@ RUNS = (
             "written digits read with 90% certainty": Target(">=", 0.4),
             "kinds of digits written": Target(">=", 10),
         },
+        picture=True,
+    ),
+    Run(
+        "names",
+        {
+            "validation loss": Target("<=", 1.02 * PYTORCH["names in full"][0]),
+            "less than that of bigrams by": Target(">=", 0),
+        },
+    ),
+    Run("gru", {ACCURACY: Target(">=", 0.95)}, picture=True),
+    Run(
+        "gan",
+        {"kinds of digits drawn": Target(">=", 8), "mean certainty": Target(">=", 0.75)},
         picture=True,
     ),
 )

@@ -13,8 +13,10 @@ import json
 from pathlib import Path
 
 import pytorch_digits
+import pytorch_gan
+import pytorch_sequences
 
-EXAMPLES = {**pytorch_digits.EXAMPLES}
+EXAMPLES = {**pytorch_digits.EXAMPLES, **pytorch_sequences.EXAMPLES, **pytorch_gan.EXAMPLES}
 
 
 def main() -> None:
