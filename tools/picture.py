@@ -26,7 +26,8 @@ def draw(result: Result, path: Path, dpi: int = 110) -> None:
         figure = Figure(figsize=(12, 4.6), layout="constrained")
         left, right = figure.subfigures(1, 2, width_ratios=(1, 1.25), squeeze=False)[0]
         _curve(left.subplots(), result.losses)
-        right.suptitle(", ".join(f"{name} {value:.4g}" for name, value in result.figures.items()))
+        name, reached = next(iter(result.figures.items()))
+        right.suptitle(f"{name}: {reached:.4g}")
         captions = result.captions or ("",) * len(result.images)
         cells = right.subplots(-(-len(result.images) // COLUMNS), COLUMNS, squeeze=False).ravel()
         for cell in cells:

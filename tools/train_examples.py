@@ -117,9 +117,9 @@ def page(results: dict[str, Any]) -> str:
     lines = [
         "# Examples",
         "",
-        "Each file of [examples/](../examples) was trained in full in a page of headless Chromium, on WebGPU, by",
-        "`make examples`, which wrote this page from `docs/examples/results.json`. Seconds are those of compilation,",
-        "training and evaluation together; the final loss is the mean of the last 50 steps.",
+        "Each file of [examples/](../examples) was trained in full in a page of headless Chromium, on WebGPU, as",
+        "`make examples` does it, and this page was made from `docs/examples/results.json`. Seconds are those of",
+        "compilation, training and evaluation together; the final loss is the mean of the last 50 steps.",
         "",
         "| example | what it is | figure | reached | target | steps | final loss | seconds |",
         "|---|---|---|---|---|---|---|---|",

@@ -13,7 +13,6 @@ from picture import draw
 from train_examples import Run, Target
 
 
-@pytest.mark.xfail(reason="convnet, resnet and vae are new: run make examples, and take this mark away")
 def test_every_example_reached_its_targets() -> None:
     assert train_examples.missed(train_examples.stored()) == []
 
@@ -22,7 +21,7 @@ def test_the_page_says_what_was_reached() -> None:
     results, text = train_examples.stored(), train_examples.PAGE.read_text(encoding="utf-8")
     assert text == train_examples.page(results), "run make examples"
     for run in train_examples.RUNS:
-        if run.picture and run.name in results:
+        if run.picture:
             assert train_examples.picture_of(run).name in text
             assert train_examples.picture_of(run).stat().st_size < 100_000
 
