@@ -34,7 +34,7 @@ export class Cell {
     this._output = make('div', { className: 'cell-output', tabIndex: 0 });
     this._output.setAttribute('role', 'log');
     this._output.setAttribute('aria-label', `${title}: output`);
-    this._output.style.minHeight = `calc(${root.dataset.lines ?? 1} * 1.5em + 1rem)`;
+    this._output.style.minHeight = `calc(${root.dataset.lines ?? 1} * 1.5em + 1rem + 1px)`;
     const head = make('div', { className: 'cell-head' }, make('span', { className: 'cell-title' }, title));
     head.append(this._state, this._time, this.buttons);
     const colours = make('pre', { className: 'code-colours' });
