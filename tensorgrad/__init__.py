@@ -8,6 +8,7 @@ from tensorgrad.debug import debug
 from tensorgrad.device.batches import Batches
 from tensorgrad.dtypes import DType, Spec, bool_, f16, f32, i32, u32
 from tensorgrad.errors import (
+    ArgumentError,
     CheckError,
     CheckpointError,
     DeviceLostError,
@@ -34,6 +35,7 @@ from tensorgrad.transform import grad, jit, value_and_grad
 __version__ = "0.1.0"
 
 __all__ = [
+    "ArgumentError",
     "Batches",
     "CheckError",
     "CheckpointError",

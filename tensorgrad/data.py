@@ -223,6 +223,8 @@ def random_split(dataset: Any, lengths: Sequence[int | float], seed: int = 0) ->
 
 def _dataset(given: Any) -> Any:
     if isinstance(given, Mapping):
+        if odd := [name for name in given if not isinstance(name, str) or name == "self"]:
+            raise InputError(f"an array's name is a string other than 'self', got {odd[0]!r}", call_site())
         return TensorDataset(**given)
     if isinstance(given, tuple):
         return TensorDataset(*given)

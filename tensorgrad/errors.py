@@ -46,6 +46,10 @@ class InputError(TensorgradError, ValueError):
         super().__init__(message, site or call_site())
 
 
+class ArgumentError(InputError, TypeError):
+    """A call with arguments that the function does not take, or objects of another kind than it holds."""
+
+
 class TraceError(TensorgradError, RuntimeError):
     """An operation where no trace runs, a tensor of another trace, a value that is not known yet."""
 

@@ -146,7 +146,7 @@ class Tensor(methods.Methods):
 
         raise TraceError(
             "tensors do not change: make another one with x = tg.where(mask, value, x), or put parts together with "
-            "tg.concatenate or tg.stack. (A parameter's initial values are an array: parameter.data[...] = value.)",
+            "tg.concat or tg.stack. (A parameter's initial values are an array: parameter.data[...] = value.)",
             call_site(),
         )
 

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar, overload
 
+from tensorgrad.errors import ArgumentError
 from tensorgrad.nn.module import Module
 from tensorgrad.nn.parameter import Parameter
 
@@ -25,7 +26,7 @@ class _Sequence(Module):
         for item in new:
             if not isinstance(item, self._kind):
                 hint = "; a function has a module of its own, nn.ReLU() for tg.relu" if callable(item) else ""
-                raise TypeError(
+                raise ArgumentError(
                     f"{type(self).__name__} holds objects of {self._kind.__name__}, got {type(item).__name__}{hint}"
                 )
         for name in [name for name in self.__dict__ if name.isdigit()]:
@@ -184,7 +185,8 @@ class _Mapping(Module):
 
     def __setitem__(self, name: str, item: Any) -> None:
         if not isinstance(item, self._kind):
-            raise TypeError(f"{type(self).__name__} holds objects of {self._kind.__name__}, got {type(item).__name__}")
+            kind = type(self).__name__
+            raise ArgumentError(f"{kind} holds objects of {self._kind.__name__}, got {type(item).__name__}")
         if "." in name or not name or hasattr(type(self), name):
             raise KeyError(f"{name!r} cannot name an entry of {type(self).__name__}: it is empty, dotted or taken")
         setattr(self, name, item)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tensorgrad.callsite import call_site
-from tensorgrad.errors import CheckpointError, InputError, TraceError, UnsupportedError
+from tensorgrad.errors import ArgumentError, CheckpointError, InputError, TraceError, UnsupportedError
 from tensorgrad.nn.parameter import Buffer, Parameter
 from tensorgrad.nn.state import IncompatibleKeys, Matched, match_state
 from tensorgrad.tensor import Tensor
@@ -62,7 +62,7 @@ class Module:
         if isinstance(value, Tensor):
             self._check_tensor(name, value)
         elif isinstance(self.__dict__.get(name), Parameter) and value is not None:
-            raise TypeError(
+            raise ArgumentError(
                 f"{type(self).__name__}.{name} is a {type(self.__dict__[name]).__name__}; assign another one, "
                 f"or set its initial values with .{name}.data[...] = array"
             )

@@ -12,7 +12,7 @@ import numpy as np
 from tensorgrad.callsite import call_site
 from tensorgrad.checks import require as require
 from tensorgrad.dtypes import BY_NAME, DType, Shape, bool_, f16, f32, from_numpy, i32, promote, promote_scalar
-from tensorgrad.errors import DtypeError, ShapeError
+from tensorgrad.errors import ArgumentError, DtypeError, ShapeError
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, const
 from tensorgrad.lower.index import Indices
@@ -249,10 +249,10 @@ def either(name: str, first: Any, other: str, kw: dict[str, Any], default: Any =
     """An argument under NumPy's name or, as a keyword, PyTorch's."""
     if other in kw:
         if first != default:
-            raise TypeError(f"give {name} or {other}, not both")
+            raise ArgumentError(f"give {name} or {other}, not both")
         first = kw.pop(other)
     if kw and other != "dim":
-        raise TypeError(f"unexpected keyword {next(iter(kw))!r}")
+        raise ArgumentError(f"unexpected keyword {next(iter(kw))!r}")
     return first
 
 
@@ -267,7 +267,7 @@ def refuse_keywords(name: str, kw: dict[str, Any]) -> None:
     """Raises TypeError where keywords are left over: those that NumPy's own functions hand on, too."""
     if kw:
         hint = "; NumPy's functions do not work on tensors, those of tg do" if "out" in kw else ""
-        raise TypeError(f"{name}: unexpected keyword {next(iter(kw))!r}{hint}")
+        raise ArgumentError(f"{name}: unexpected keyword {next(iter(kw))!r}{hint}")
 
 
 def meet(*operands: TensorLike) -> tuple[DType, list[Tensor]]:
@@ -317,6 +317,14 @@ def sum_to_shape(x: Tensor, shape: Shape) -> Tensor:
     return reshape(sum_(x, check_axes("sum", axes, len(x.shape))), shape) if axes else x
 
 
+def named(function: Callable[P, R], name: str, doc: str | None) -> Callable[P, R]:
+    """The function, that was made by another, under a name of its own; `callsite.called` reads that of the code."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    function.__code__ = function.__code__.replace(co_name=name)
+    return function
+
+
 def in_f32(function: Callable[P, R]) -> Callable[P, R]:
     """Makes a composite take operands of f16 as f32 and round its result once, as PyTorch's kernels do.
 
@@ -335,7 +343,7 @@ def in_f32(function: Callable[P, R]) -> Callable[P, R]:
         narrowed: Any = tuple(map(_narrowed, out)) if isinstance(out, tuple) else _narrowed(out)
         return narrowed
 
-    return wide
+    return named(wide, function.__name__, function.__doc__)
 
 
 HALF, SINGLES = np.dtype(np.float16), (np.dtype(np.float32), np.dtype(np.float64))

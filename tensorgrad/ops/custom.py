@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorgrad.ops.core import TensorLike, floats, in_f32
+from tensorgrad.ops.core import TensorLike, floats, in_f32, named
 from tensorgrad.primitive import primitive
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import bind
@@ -59,6 +59,4 @@ def with_slope(
         return custom_grad(formula(x), grad, x)
 
     grad.__name__ = grad.__qualname__ = f"_{name}_grad"
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return in_f32(function)
+    return in_f32(named(function, name, doc))

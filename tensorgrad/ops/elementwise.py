@@ -14,7 +14,7 @@ from tensorgrad.dtypes import DType, bool_, f32, i32, u32
 from tensorgrad.errors import DtypeError, InputError
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, expr
-from tensorgrad.ops.core import TensorLike, cast, full, meet, spread, tensor, zeros_like
+from tensorgrad.ops.core import TensorLike, cast, full, meet, named, spread, tensor, zeros_like
 from tensorgrad.primitive import Primitive, primitive
 from tensorgrad.shape import fail, show_shape
 from tensorgrad.tensor import Tensor
@@ -204,9 +204,7 @@ def _unary(p: Primitive, doc: str, floats_only: bool = True) -> Callable[[Tensor
             x = cast(x, f32 if floats_only else i32)
         return bind(p, x)
 
-    function.__name__ = function.__qualname__ = p.name
-    function.__doc__ = doc
-    return function
+    return named(function, p.name, doc)
 
 
 neg = _unary(neg_p, "The negative of each element.", False)
@@ -232,9 +230,7 @@ def _keeps_integers(p: Primitive, doc: str) -> Callable[[TensorLike], Tensor]:
         x = tensor(x)
         return bind(p, x) if x.dtype.is_float else x
 
-    function.__name__ = function.__qualname__ = p.name
-    function.__doc__ = doc
-    return function
+    return named(function, p.name, doc)
 
 
 floor = _keeps_integers(floor_p, "The next whole number below.")
@@ -249,9 +245,7 @@ def _signed(p: Primitive, doc: str) -> Callable[[TensorLike], Tensor]:
             return x if p is abs_p else cast(x != 0, u32)
         return bind(p, cast(x, i32) if x.dtype is bool_ else x)
 
-    function.__name__ = function.__qualname__ = p.name
-    function.__doc__ = doc
-    return function
+    return named(function, p.name, doc)
 
 
 abs = _signed(abs_p, "The absolute value.")
@@ -276,9 +270,7 @@ def _binary(p: Primitive, doc: str, at_least: DType | None = i32) -> Callable[[T
             operands = [cast(x, at_least) for x in operands]
         return bind(p, *spread(p.name, *operands))
 
-    function.__name__ = function.__qualname__ = p.name
-    function.__doc__ = doc
-    return function
+    return named(function, p.name, doc)
 
 
 add = _binary(add_p, "The sum, elementwise.")
@@ -406,6 +398,13 @@ def stop_gradient(x: TensorLike) -> Tensor:
     return bind(stop_gradient_p, tensor(x))
 
 
-def bitcast(x: Tensor, dtype: DType) -> Tensor:
-    """The same 32 bits read as another dtype."""
+def bitcast(x: TensorLike, dtype: DType) -> Tensor:
+    """The same bits read as another dtype, of the same width.
+
+    Raises:
+        DtypeError: the widths differ, or one of the dtypes is bool.
+    """
+    x = tensor(x)
+    if bool_ in (x.dtype, dtype) or x.dtype.itemsize != dtype.itemsize:
+        raise DtypeError(f"bitcast: the bits of {x.type} are no {dtype}: their widths differ", call_site())
     return bind(bitcast_p, x, dtype=dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,12 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: DTyp
     first, end = (0, start) if stop is None else (start, stop)
     if step == 0:
         fail("arange: the step must not be 0")
+    if not all(math.isfinite(n) for n in (first, end, step)):
+        fail(f"arange: goes from {first} to {end} by {step}, which has no end")
     size = max(0, int(np.ceil((end - first) / step)))
     whole = all(isinstance(n, int | np.integer) for n in (first, end, step))
+    if whole and size and dtype in (None, i32) and not -(2**31) <= first + (size - 1) * step < 2**31:
+        raise DtypeError(f"arange: {first + (size - 1) * step} does not fit i32", call_site())
     line = iota((size,), 0)
     values = line if (first, step) == (0, 1) and whole else line * step + first
     return cast(values, dtype or (i32 if whole else f32))

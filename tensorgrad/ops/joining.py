@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from tensorgrad.errors import ArgumentError
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, below, where
 from tensorgrad.lower.index import Indices
@@ -55,6 +56,7 @@ def concat(tensors: Sequence[TensorLike], axis: int = 0, **kw: Any) -> Tensor:
     from tensorgrad.ops.core import meet
 
     axis = one_axis("concat", axis, kw, 0)
+    _several("concat", tensors)
     if not tensors:
         infer_concat("concat", [], axis)
     _, xs = meet(*tensors)
@@ -69,9 +71,15 @@ def concat(tensors: Sequence[TensorLike], axis: int = 0, **kw: Any) -> Tensor:
 cat = concat
 
 
+def _several(name: str, tensors: Any) -> None:
+    if isinstance(tensors, Tensor):
+        raise ArgumentError(f"{name} takes a list or tuple of tensors, got one, {tensors.type}")
+
+
 def stack(tensors: Sequence[TensorLike], axis: int = 0, **kw: Any) -> Tensor:
     """Tensors of one shape joined along a new axis."""
     axis = one_axis("stack", axis, kw, 0)
+    _several("stack", tensors)
     return concat([expand_dims(t, axis) for t in tensors], axis)
 
 

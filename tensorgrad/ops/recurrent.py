@@ -180,7 +180,7 @@ def recurrent(
     first, last = _ends(steps, reverse)
     out = value[rows * first : rows * (first + steps)]
     finals = (value[rows * last : rows * (last + 1)], *(value[rows * n : rows * (n + 1)] for n in _others(kind, steps)))
-    return reshape(out, steps, rows, -1), finals
+    return reshape(out, steps, rows, out.shape[-1]), finals
 
 
 def _order(steps: int, reverse: bool) -> range:

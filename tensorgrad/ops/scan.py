@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from tensorgrad.callsite import call_site
 from tensorgrad.dtypes import DType, bool_, f16, f32, i32
-from tensorgrad.errors import DtypeError
+from tensorgrad.errors import ArgumentError, DtypeError
 from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.core import Axis, TensorLike, broadcast_to, cast, meet, one_axis, spread, tensor
 from tensorgrad.ops.custom import custom_grad
@@ -168,7 +168,7 @@ def axis_of(name: str, x: Tensor, axis: Axis, kw: dict[str, Any], default: int |
     """The tensor, with an axis if it has none, and the axis counted from the front; PyTorch's `dim=` is accepted."""
     axis = one_axis(name, axis, kw, default)
     if axis is None or isinstance(axis, Iterable):
-        raise TypeError(f"{name} runs along one axis, got {axis!r}")
+        raise ArgumentError(f"{name} runs along one axis, got {axis!r}")
     return (x, check_axis(name, axis, x.ndim)) if x.shape else (reshape(x, 1), check_axis(name, axis, 1))
 
 

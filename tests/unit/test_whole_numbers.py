@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tensorgrad as tg
 from programs import on_numpy, program
-from tensorgrad.data import random_split
+from tensorgrad import nn
+from tensorgrad.data import DataLoader, random_split
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 
@@ -51,12 +52,17 @@ def test_numpys_whole_numbers_are_taken(name: str) -> None:
             np.testing.assert_array_equal(other, plain)
 
 
+def any_(value: Any) -> Any:
+    """What the type checker would refuse as an argument, too."""
+    return value
+
+
 ERRORS: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda x: x.sum(1.0), tg.ShapeError, "sum: an axis must be a whole number, got 1.0"),
     (lambda x: x.sum("a"), tg.ShapeError, "sum: an axis must be a whole number, got 'a'"),
     (lambda x: x.sum((0, -2)), tg.ShapeError, r"sum: an axis is named twice in \(0, -2\)"),
-    (lambda x: tg.split(x, cast(Any, 1.5)), tg.ShapeError, "split: a size must be a whole number, got 1.5"),
-    (lambda x: tg.roll(x, cast(Any, 0.5)), tg.ShapeError, "roll: a shift must be a whole number, got 0.5"),
+    (lambda x: tg.split(x, any_(1.5)), tg.ShapeError, "split: a size must be a whole number, got 1.5"),
+    (lambda x: tg.roll(x, any_(0.5)), tg.ShapeError, "roll: a shift must be a whole number, got 0.5"),
     (lambda x: x[::0], tg.ShapeError, r"getitem: slice\(None, None, 0\) .* slice step cannot be zero"),
     (lambda x: x[0.5:], tg.ShapeError, r"getitem: slice\(0.5, None, None\) is no slice of an axis"),
     (lambda x: x.astype(tg.i32) + 2**40, tg.DtypeError, "1099511627776 does not fit i32"),
@@ -68,6 +74,17 @@ ERRORS: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda x: tg.concat([x, x], axis=1, dim=0), TypeError, "give axis or dim, not both"),
     (lambda x: tg.softmax(x, rim=1), TypeError, "softmax: unexpected keyword 'rim'"),
     (lambda x: tg.stack([x, x], dims=1), TypeError, "stack: unexpected keyword 'dims'"),
+    (lambda x: tg.concat(any_(x)), TypeError, r"concat takes a list or tuple of tensors, got one, f32\[4, 3\]"),
+    (lambda x: tg.softmax(x, any_(None)), tg.ShapeError, "softmax: an axis must be a whole number, got None"),
+    (lambda x: tg.argmax(x, any_((0, 1))), tg.ShapeError, r"argmax: an axis must be a whole number, got \(0, 1\)"),
+    (lambda x: tg.sort(x, any_((0, 1))), tg.ArgumentError, r"sort runs along one axis, got \(0, 1\)"),
+    (lambda x: tg.bitcast(x, tg.f16), tg.DtypeError, r"bitcast: the bits of f32\[4, 3\] are no f16"),
+    (lambda x: tg.arange(float("nan")), tg.ShapeError, "arange: goes from 0 to nan by 1, which has no end"),
+    (lambda x: tg.arange(0, 2**31 + 10, 2**30), tg.DtypeError, "arange: 2147483648 does not fit i32"),
+    (lambda x: nn.Sequential(any_(lambda x: x)), tg.ArgumentError, "Sequential holds objects of Module, got function"),
+    (lambda x: nn.ModuleDict(any_({"a": 3})), tg.ArgumentError, "ModuleDict holds objects of Module, got int"),
+    (lambda x: DataLoader(any_({0: X})), tg.InputError, "an array's name is a string other than 'self', got 0"),
+    (lambda x: DataLoader({"self": X}), tg.InputError, "an array's name is a string other than 'self', got 'self'"),
 ]
 
 
@@ -77,6 +94,22 @@ def test_errors_say_what_is_wrong(call: Callable[[Any], Any], kind: type[Excepti
         tg.trace(lambda: call(tg.tensor(X)))
     if issubclass(kind, tg.TensorgradError):
         assert "test_whole_numbers.py" in str(caught.value), "the user's line"
+
+
+@pytest.mark.parametrize(
+    "name", ["exp", "add", "less", "floor", "abs", "tan", "gelu", "softmax", "layer_norm", "where"]
+)
+def test_a_function_outside_of_a_trace_says_its_name(name: str) -> None:
+    arguments = {"add": (X, X), "less": (X, X), "where": (X, X, X), "layer_norm": (X, 3)}.get(name, (X,))
+    with pytest.raises(tg.TraceError, match=rf"no trace is running, so {name} has no graph to join.*tg\.{name}"):
+        getattr(tg, name)(*arguments)
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+def test_a_recurrence_over_no_rows(kind: Any) -> None:
+    module = kind(3, 5)
+    (out,) = on_numpy(program(lambda x: [module(x)[0]], [np.zeros((4, 0, 3), np.float32)]))
+    assert out.shape == (4, 0, 5)
 
 
 def test_parts_of_a_dataset() -> None:
