@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from tensorgrad import ops
 from tensorgrad.callsite import call_site
 from tensorgrad.checks import require_sizes
-from tensorgrad.dtypes import DType, f32
+from tensorgrad.dtypes import DType, Shape, f32
 from tensorgrad.errors import InputError, ShapeError
 from tensorgrad.nn import init
 from tensorgrad.nn.module import Module
@@ -168,9 +168,25 @@ class _ConvTranspose(_Kernel):
         self.output_padding = output_padding
         self._add_weight(in_channels, out_channels // groups, bias, dtype)
 
-    def forward(self, x: TensorLike) -> Tensor:
-        steps = self.stride, self.padding, self.output_padding, self.groups, self.dilation
-        return self._op(x, self.weight, self.bias, *steps)
+    def forward(self, x: TensorLike, output_size: Sequence[int] | None = None) -> Tensor:
+        """The result; `output_size` are the sizes of its last axes, in place of `output_padding`."""
+        x = ops.tensor(x)
+        extra = self.output_padding if output_size is None else self._extra(x.shape, output_size)
+        return self._op(x, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
+
+    def _extra(self, shape: Shape, output_size: Sequence[int]) -> tuple[int, ...]:
+        """The output padding that gives the sizes."""
+        name = type(self).__name__
+        steps = (self.stride, self.padding, self.dilation, self.kernel_size)
+        each = zip(*(numbers(name, "size", step, self._rank) for step in steps), strict=True)
+        wanted = tuple(output_size)[-self._rank :]
+        least, most = [], []
+        for n, (stride, padding, dilation, kernel) in zip(shape[-self._rank :], each, strict=True):
+            least.append((n - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1)
+            most.append(least[-1] + stride - 1)
+        if len(wanted) != self._rank or not all(a <= n <= b for a, n, b in zip(least, wanted, most, strict=True)):
+            raise ShapeError(f"{name}: output_size is from {least} to {most} here, got {output_size}", call_site())
+        return tuple(n - a for n, a in zip(wanted, least, strict=True))
 
 
 class ConvTranspose1d(_ConvTranspose):

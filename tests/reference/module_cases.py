@@ -213,6 +213,11 @@ IMAGE_MODULES = {
         IMAGES,
         "tuple(f(x) for f in m)",
     ),
+    "transposed convolution to a size": Called(
+        "nn.ModuleList([nn.ConvTranspose2d(4, 2, 3, (2, 3), 1), nn.ConvTranspose1d(4, 2, 3, 2, bias=False)])",
+        {"x": normal(2, 4, 2, 3)},
+        "(m[0](x, [3, 9]), m[0](x, output_size=(2, 4, 4, 7)), m[1](x[:, :, 0], [8]))",
+    ),
     "transposed convolution of lines": Called("nn.ConvTranspose1d(4, 2, 3, 2, 1)", LINES),
     "convolutions of volumes": Called(
         "nn.Sequential(nn.Conv3d(1, 2, 2, padding=1), nn.ConvTranspose3d(2, 1, (1, 2, 3), 1, (0, 1, 1)))",

@@ -80,7 +80,9 @@ def test_memory_parameters_and_graph_are_seen_with_the_keyboard_alone(repl: Repl
     # It follows the training while that runs.
     state, before = panel.locator(".inspector-lead:visible"), weight.locator(".parameter-words").first.inner_text()
     expect(state).to_contain_text("After 1 step.")
-    repl.start("import asyncio\nfor n in range(400):\n    made = await looked.step(**ones)\n    await asyncio.sleep(0.02)")
+    repl.start(
+        "import asyncio\nfor n in range(400):\n    made = await looked.step(**ones)\n    await asyncio.sleep(0.02)"
+    )
     expect(state).not_to_contain_text("After 1 step.", timeout=TRAIN)
     expect(page.locator("#stop")).to_be_enabled()
     page.click("#stop")
