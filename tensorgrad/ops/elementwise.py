@@ -356,16 +356,10 @@ def _integer_power(base: Tensor, exponent: Tensor) -> Tensor:
     size = exponent if whole is u32 else abs(exponent)
     out, square = full(base.shape, 1, whole), base
     for k in range(32):
-        out = where(not_equal(bitwise_and(size, _bit(k, whole)), 0), mul(out, square), out)
+        out = where(equal(bitwise_and(right_shift(size, k), 1), 0), out, mul(out, square))
         square = mul(square, square)
-    if whole is u32:
-        return out
-    one = less_equal(abs(base), 1)  # others have no integer beside 0
-    return where(greater_equal(exponent, 0), out, where(one, out, 0))
-
-
-def _bit(k: int, dtype: DType) -> int:
-    return 2**k if dtype is u32 or k < 31 else -(2**31)
+    # of a negative exponent, the others have no integer beside 0
+    return out if whole is u32 else where(greater_equal(exponent, 0) | less_equal(abs(base), 1), out, 0)
 
 
 def _whole_power(base: Tensor, exponent: int) -> Tensor:
