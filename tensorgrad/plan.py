@@ -6,8 +6,9 @@ them. They are plain data, so a plan can be printed, compared, checked and cache
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -88,6 +89,11 @@ class Binding:
     write: bool = False
 
 
+def access_of(bindings: Iterable[Any]) -> str:
+    """A letter for each of what has an attribute `write`: `w` where it is written, else `r`."""
+    return "".join("w" if binding.write else "r" for binding in bindings)
+
+
 @dataclass(frozen=True, slots=True)
 class KernelSpec:
     """A kernel that a device can run.
@@ -111,7 +117,7 @@ class KernelSpec:
     @property
     def access(self) -> str:
         """A letter for each binding: `w` where it is written, else `r`."""
-        return "".join("w" if binding.write else "r" for binding in self.bindings)
+        return access_of(self.bindings)
 
     @property
     def runs(self) -> bool:

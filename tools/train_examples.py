@@ -11,7 +11,9 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import in_browser
@@ -53,7 +55,7 @@ class Run(NamedTuple):
 
     module: str
     targets: dict[str, Target]
-    arguments: dict[str, int] = {}  # noqa: RUF012
+    arguments: Mapping[str, int] = MappingProxyType({})
     picture: bool = False
 
     @property

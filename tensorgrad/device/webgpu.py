@@ -21,7 +21,7 @@ from tensorgrad.device.base import Feed, Recording, Slice
 from tensorgrad.device.reports import compile_error, out_of_memory, show_size
 from tensorgrad.device.staging import Staging
 from tensorgrad.errors import DeviceLostError, TensorgradError, UnsupportedError
-from tensorgrad.plan import KernelSpec
+from tensorgrad.plan import KernelSpec, access_of
 
 OK, LOST, FAILED, AGAIN = range(4)  # as in program.js
 
@@ -325,7 +325,7 @@ def _describe(recording: Recording) -> str:
         {
             "label": d.label,
             "source": sources.setdefault(d.source, len(sources)),
-            "access": "".join("w" if b.write else "r" for b in d.bindings),
+            "access": access_of(d.bindings),
             "bindings": [b.range for b in d.bindings],
             "x": d.workgroups[0],
             "y": d.workgroups[1],

@@ -331,17 +331,17 @@ def in_f32(function: Callable[P, R]) -> Callable[P, R]:
     A square, an exponential or a sum on the way passes f16's largest number, 65504, long before the result does.
     """
 
+    inner: Callable[..., Any] = function  # which takes other arguments of the same meaning
+
     @wraps(function)
     def wide(*args: P.args, **kwargs: P.kwargs) -> R:
         dtypes = {getattr(x, "dtype", None) for x in (*args, *kwargs.values())}
         if f16 not in dtypes and HALF not in dtypes:
             return function(*args, **kwargs)
-        f32_args, f32_kwargs = map(_widened, args), {k: _widened(x) for k, x in kwargs.items()}
-        out: Any = function(*f32_args, **f32_kwargs)  # type: ignore[reportCallIssue]
+        out = inner(*map(_widened, args), **{k: _widened(x) for k, x in kwargs.items()})
         if not dtypes.isdisjoint((f32, *SINGLES)):  # f16 with f32 is f32
             return out
-        narrowed: Any = tuple(map(_narrowed, out)) if isinstance(out, tuple) else _narrowed(out)
-        return narrowed
+        return _narrowed(out)
 
     return named(wide, function.__name__, function.__doc__)
 
@@ -354,4 +354,6 @@ def _widened(x: Any) -> Any:
 
 
 def _narrowed(x: Any) -> Any:
+    if isinstance(x, tuple):
+        return tuple(map(_narrowed, x))
     return cast(x, f16) if isinstance(x, Tensor) and x.dtype is f32 else x

@@ -263,6 +263,8 @@ def kl_div(
     else:
         logs = ew.log(ew.where(ew.equal(target, 0), 1.0, target))
         values = target * logs - target * input
+    known = "none", "sum", "mean", "batchmean"
+    require("kl_div", "reduction", reduction, reduction in known, f"one of {known}")
     if reduction == "batchmean":
         return sum_(values) / (input.shape[0] if input.ndim else 1)
     return reduced("kl_div", values, reduction)
