@@ -11,7 +11,7 @@ import numpy as np
 
 import mnist
 import tensorgrad as tg
-from example import OnStep, Result, command_line, quiet
+from example import OnStep, Result, command_line, fitted, quiet
 from tensorgrad import nn, optim
 
 DATA = "mnist.npz"
@@ -76,27 +76,20 @@ async def main(
         shift: by how many pixels digits are moved, at most.
         steps, on_step, device: as for `mnist.main`.
     """
-    train = await trained(data, shift=shift, steps=steps, on_step=on_step, device=device)
+    train, losses = await trained(data, shift=shift, steps=steps, on_step=on_step, device=device)
     predict = await train.attach(lambda model, x: tg.argmax(model(x), axis=1), {"x": tg.f32[None, 1, 28, 28]})
     predictions = await predict(x=mnist.pixels(data["test_images"]).reshape(-1, 1, 28, 28))
     train.destroy()
-    assert train.record
-    return mnist.judged(data, predictions, train.record.losses.tolist())
+    return mnist.judged(data, predictions, losses)
 
 
 async def trained(
     data: Mapping[str, np.ndarray], *, shift: int, steps: int, on_step: OnStep, device: str | None
-) -> tg.Train:
-    """The model after training."""
+) -> tuple[tg.Train, list[float]]:
+    """The model after training, and the loss of each step."""
     nn.init.manual_seed(0)
     train = await tg.compile(Model(), loss_fn, optimizer(steps), inputs, device=device, seed=0)
-    await train.fit(
-        batches(data, shift),
-        steps=steps,
-        on_step=lambda step, result: on_step(step, steps, result.loss),
-        progress=False,
-    )
-    return train
+    return train, await fitted(train, batches(data, shift), steps, on_step)
 
 
 if __name__ == "__main__":

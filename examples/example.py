@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+import tensorgrad as tg
 
 OnStep = Callable[[int, int, float], Any]
 """Called after every step with its number, the number of all, and the loss."""
@@ -46,6 +48,14 @@ class Result:
 
 def quiet(step: int, steps: int, loss: float) -> None:
     """An `OnStep` that does nothing."""
+
+
+async def fitted(train: tg.Train, batches: Iterable[Any], steps: int, on_step: OnStep) -> list[float]:
+    """The losses of so many steps, each of which is told."""
+    record = await train.fit(
+        batches, steps=steps, on_step=lambda step, result: on_step(step, steps, result.loss), progress=False
+    )
+    return record.losses.tolist()
 
 
 def load(path: str | Path) -> Any:

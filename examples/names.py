@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 import tensorgrad as tg
-from example import OnStep, Result, command_line, quiet
+from example import OnStep, Result, command_line, fitted, quiet
 from tensorgrad import nn, optim
 
 DATA = "names.npz"
@@ -122,18 +122,13 @@ async def main(
     """
     nn.init.manual_seed(0)
     train = await tg.compile(Model(), loss_fn, optimizer(steps), inputs, device=device, seed=0)
-    record = await train.fit(
-        batches(data),
-        steps=steps,
-        on_step=lambda step, result: on_step(step, steps, result.loss),
-        progress=False,
-    )
+    losses = await fitted(train, batches(data), steps, on_step)
     measure = await train.attach(loss_fn, {"tokens": tg.i32[None, CONTEXT], "targets": tg.i32[None, CONTEXT]})
     loss = float(await measure(encoded(data["validation"])))
     names = await invented(train, 10)
     train.destroy()
     figures = {"validation loss": loss, "less than that of bigrams by": bigram_loss(data) - loss}
-    return Result(figures, record.losses.tolist(), text="\n".join(names) + "\n")
+    return Result(figures, losses, text="\n".join(names) + "\n")
 
 
 async def invented(train: tg.Train, count: int, temperature: float = 0.8) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 import convnet
 import mnist
 import tensorgrad as tg
-from example import OnStep, Result, command_line, quiet
+from example import OnStep, Result, command_line, fitted, quiet
 from tensorgrad import nn, optim
 
 DATA = "mnist.npz"
@@ -68,17 +68,12 @@ async def main(
     """Train on moved digits, then classify the ones held out; arguments as for `mnist.main`."""
     nn.init.manual_seed(0)
     train = await tg.compile(Model(), loss_fn, optimizer(steps), inputs, device=device, seed=0)
-    record = await train.fit(
-        batches(data),
-        steps=steps,
-        on_step=lambda step, result: on_step(step, steps, result.loss),
-        progress=False,
-    )
+    losses = await fitted(train, batches(data), steps, on_step)
     # attached functions evaluate: here the batch norms use their running statistics
     predict = await train.attach(lambda model, x: tg.argmax(model(x), axis=1), {"x": tg.f32[None, 1, 28, 28]})
     predictions = await predict(x=mnist.pixels(data["test_images"]).reshape(-1, 1, 28, 28))
     train.destroy()
-    return mnist.judged(data, predictions, record.losses.tolist())
+    return mnist.judged(data, predictions, losses)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import numpy as np
 import convnet
 import mnist
 import tensorgrad as tg
-from example import OnStep, Result, command_line, quiet
+from example import OnStep, Result, command_line, fitted, quiet
 from tensorgrad import nn, optim
 
 DATA = "mnist.npz"
@@ -80,12 +80,7 @@ async def main(
     """
     nn.init.manual_seed(0)
     train = await tg.compile(Model(), loss_fn, optimizer(steps), inputs, device=device, seed=0)
-    record = await train.fit(
-        batches(data),
-        steps=steps,
-        on_step=lambda step, result: on_step(step, steps, result.loss),
-        progress=False,
-    )
+    losses = await fitted(train, batches(data), steps, on_step)
     random = np.random.default_rng(1)
     held_out = drawn(data["test_images"])
     measure = await train.attach(loss_fn, {"x": tg.f32[None, 784], "noise": tg.f32[None, LATENT]})
@@ -95,14 +90,14 @@ async def main(
     train.destroy()
     figures, captions = await recognised(data, drawn(255 * chances), device)
     figures = {"held-out ELBO, nats": float(elbo), **figures}
-    return Result(figures, record.losses.tolist(), chances[:32].reshape(-1, 28, 28), captions[:32])
+    return Result(figures, losses, chances[:32].reshape(-1, 28, 28), captions[:32])
 
 
 async def recognised(
     data: Mapping[str, np.ndarray], digits: np.ndarray, device: str | None
 ) -> tuple[dict[str, float], tuple[str, ...]]:
     """How many of the written digits a network that has learned real ones is sure of, and what it reads in each."""
-    train = await convnet.trained(data, shift=2, steps=500, on_step=quiet, device=device)
+    train, _ = await convnet.trained(data, shift=2, steps=500, on_step=quiet, device=device)
     read = await train.attach(lambda model, x: tg.softmax(model(x), axis=1), {"x": tg.f32[None, 1, 28, 28]})
 
     async def sure_of(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
