@@ -76,7 +76,8 @@ def whole(op: str, what: str, value: SupportsIndex, site: CallSite | None = None
 
 def one_or_more(value: Any) -> tuple[Any, ...]:
     """What may be given as one, or as a sequence of them."""
-    return tuple(value) if isinstance(value, Iterable) else (value,)
+    several = isinstance(value, Iterable) and getattr(value, "ndim", 1) > 0
+    return tuple(value) if several else (value,)
 
 
 def check_axis(op: str, axis: SupportsIndex, ndim: int, site: CallSite | None = None) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import wraps
+from inspect import signature
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -329,28 +330,33 @@ def in_f32(function: Callable[P, R]) -> Callable[P, R]:
     """Makes a composite take operands of f16 as f32 and round its result once, as PyTorch's kernels do.
 
     A square, an exponential or a sum on the way passes f16's largest number, 65504, long before the result does.
+    Operands are the parameters that are annotated as tensors; NumPy's numbers for others are plain ones.
     """
-
     inner: Callable[..., Any] = function  # which takes other arguments of the same meaning
+    parameters = signature(function)
+    operands = {n for n, p in parameters.parameters.items() if not TENSORS.isdisjoint(str(p.annotation).split(" | "))}
 
     @wraps(function)
     def wide(*args: P.args, **kwargs: P.kwargs) -> R:
-        dtypes = {getattr(x, "dtype", None) for x in (*args, *kwargs.values())}
-        if f16 not in dtypes and HALF not in dtypes:
+        if not any(getattr(x, "dtype", None) in (f16, HALF) for x in (*args, *kwargs.values())):
             return function(*args, **kwargs)
-        out = inner(*map(_widened, args), **{k: _widened(x) for k, x in kwargs.items()})
-        if not dtypes.isdisjoint((f32, *SINGLES)):  # f16 with f32 is f32
-            return out
-        return _narrowed(out)
+        given = parameters.bind(*args, **kwargs)
+        dtypes: set[DType] = set()
+        for name, value in given.arguments.items():
+            if name not in operands:
+                given.arguments[name] = value.item() if isinstance(value, np.generic) else value
+            elif value is not None and not isinstance(value, bool | int | float):
+                x = tensor(value)
+                dtypes.add(x.dtype)
+                given.arguments[name] = cast(x, f32) if x.dtype is f16 else x
+        out = inner(*given.args, **given.kwargs)
+        return _narrowed(out) if f16 in dtypes and f32 not in dtypes else out
 
     return named(wide, function.__name__, function.__doc__)
 
 
-HALF, SINGLES = np.dtype(np.float16), (np.dtype(np.float32), np.dtype(np.float64))
-
-
-def _widened(x: Any) -> Any:
-    return cast(x, f32) if getattr(x, "dtype", None) in (f16, HALF) else x
+HALF = np.dtype(np.float16)
+TENSORS = frozenset({"TensorLike", "Tensor"})
 
 
 def _narrowed(x: Any) -> Any:

@@ -344,6 +344,7 @@ def pow(a: TensorLike, b: TensorLike) -> Tensor:
         if builtins.abs(exponent) <= 8 or not base.dtype.is_float:
             power = _whole_power(base, builtins.abs(exponent))
             return div(1.0, power) if exponent < 0 else power
+        a = base
     dtype, operands = meet(a, b)
     base, exponent = spread("pow", *operands)
     return bind(pow_p, base, exponent) if dtype.is_float else _integer_power(base, exponent)

@@ -132,12 +132,15 @@ def _scatter_eval(xp: Any, updates: Any, indices: Any, axis: int, size: int, bat
     # -1 would be ambiguous where another size is 0
     rows, count = shape_size(lead), shape_size(own)
     flat = xp.moveaxis(updates.reshape((rows, *between, count, *after)), 1 + len(between), 1)
-    out = xp.zeros((rows, size, *between, *after), dtype=updates.dtype)
+    # as kernels do: an f16 sum of ones would stop at 2048
+    wide = xp.float32 if updates.dtype == xp.float16 else updates.dtype
+    out = xp.zeros((rows, size, *between, *after), dtype=wide)
     where = indices.reshape((rows, count))
     valid = (where >= 0) & (where < size)
     row = xp.broadcast_to(xp.arange(rows)[:, None], where.shape)
     xp.add.at(out, (row[valid], where[valid]), flat[valid])
-    return xp.moveaxis(out, 1, 1 + len(between)).reshape((*lead, *between, size, *after))
+    out = xp.moveaxis(out, 1, 1 + len(between)).reshape((*lead, *between, size, *after))
+    return out.astype(updates.dtype)
 
 
 def _scatter_lower(idx: Indices, updates: Any, indices: Any, axis: int, size: int, batch: int) -> Expr:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from tensorgrad.dtypes import bool_, f32, u32
 from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.core import Axis, TensorLike, cast, in_f32, require, tensor
@@ -13,7 +15,7 @@ from tensorgrad.ops.reduce import keep_axes, max_p, mean, min_p, over, reduction
 from tensorgrad.ops.reduce import max as max_
 from tensorgrad.ops.reduce import min as min_
 from tensorgrad.ops.reduce import sum as sum_
-from tensorgrad.shape import shape_size
+from tensorgrad.shape import shape_size, whole
 from tensorgrad.tensor import Tensor
 
 
@@ -54,7 +56,7 @@ def var_mean(
 ) -> tuple[Tensor, Tensor]:
     """`var` and `mean`."""
     x = _floating(x)
-    correction = int(kw.pop("ddof", kw.pop("unbiased", correction)))
+    correction = whole("var", "correction", kw.pop("ddof", kw.pop("unbiased", correction)))
     axes, keepdims = over("var", x, axis, keepdims, kw)
     freedom = shape_size([x.shape[a] for a in axes]) - correction
     total = sum_(ew.square(x - mean(x, axes, True)), axes, keepdims)
@@ -106,9 +108,11 @@ def norm(x: TensorLike, p: float | Literal["fro"] = 2, axis: Axis = None, keepdi
     """
     x = _floating(x)
     axes, keepdims = over("norm", x, axis, keepdims, kw)
-    require("norm", "p", p, p == "fro" or isinstance(p, int | float), "a number or 'fro'")
+    p = float(p) if isinstance(p, np.generic) else p
+    require("norm", "p", p, isinstance(p, int | float) or (isinstance(p, str) and p == "fro"), "a number or 'fro'")
     if p in (2, "fro"):
         return _root(sum_(ew.square(x), axes, keepdims))
+    assert p != "fro"
     size = ew.abs(x)
     if p in (math.inf, -math.inf):
         return (max_ if p == math.inf else min_)(size, axes, keepdims)

@@ -90,3 +90,31 @@ def test_f16_with_f32_is_f32() -> None:
     out = tg.sync(tg.jit(lambda a, b: F.mse_loss(a, b), device="numpy")(VALUES[1], VALUES[1].astype(np.float32) + 1))
     assert out.dtype == np.float32
     assert out == 1
+
+
+def test_lists_are_operands_too() -> None:
+    out = tg.sync(tg.jit(lambda a: F.mse_loss(a, [[1e5] * 4] * 3, "none"), device="numpy")(VALUES))
+    assert out.dtype == np.float32
+    assert np.isfinite(out).all()
+
+
+@pytest.mark.parametrize("number", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_numpys_numbers_are_plain_hyper_parameters(dtype: Any, number: Any) -> None:
+    def both(x: Any) -> list[Any]:
+        return [
+            (F.huber_loss(x, x * 0.5, delta=one(2)), F.softplus(x, beta=one(2)), tg.norm(x, one(2), 1))
+            for one in (float, number)
+        ]
+
+    plain, others = tg.sync(tg.jit(both, device="numpy")(VALUES[:2].astype(dtype)))
+    for found, wanted in zip(others, plain, strict=True):
+        assert found.dtype == wanted.dtype == dtype
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("device", ["numpy", "interpret"])
+def test_scattered_sums_do_not_stop_at_2048(device: str) -> None:
+    places = np.zeros(6000, np.int32)
+    grad = tg.grad(lambda x: tg.sum(x[places].astype(tg.f32)), device=device)
+    assert tg.sync(grad(np.ones(3, np.float16))).tolist() == [6000, 0, 0]

@@ -60,6 +60,8 @@ def any_(value: Any) -> Any:
 ERRORS: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda x: x.sum(1.0), tg.ShapeError, "sum: an axis must be a whole number, got 1.0"),
     (lambda x: x.sum("a"), tg.ShapeError, "sum: an axis must be a whole number, got 'a'"),
+    (lambda x: tg.var(x, correction=any_("a")), tg.ShapeError, "var: correction must be a whole number, got 'a'"),
+    (lambda x: tg.norm(x, any_(x)), tg.InputError, "norm: p must be a number or 'fro'"),
     (lambda x: x.sum((0, -2)), tg.ShapeError, r"sum: an axis is named twice in \(0, -2\)"),
     (lambda x: tg.split(x, any_(1.5)), tg.ShapeError, "split: a size must be a whole number, got 1.5"),
     (lambda x: tg.roll(x, any_(0.5)), tg.ShapeError, "roll: a shift must be a whole number, got 0.5"),
@@ -103,6 +105,15 @@ def test_a_function_outside_of_a_trace_says_its_name(name: str) -> None:
     arguments = {"add": (X, X), "less": (X, X), "where": (X, X, X), "layer_norm": (X, 3)}.get(name, (X,))
     with pytest.raises(tg.TraceError, match=rf"no trace is running, so {name} has no graph to join.*tg\.{name}"):
         getattr(tg, name)(*arguments)
+
+
+@pytest.mark.parametrize("exponent", [-1, -8, -9, -31])
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.bool_])
+def test_a_negative_power_of_integers_is_a_float(dtype: Any, exponent: int) -> None:
+    x = np.array([1, 3, 2]).astype(dtype)
+    (out,) = on_numpy(program(lambda x: [x**exponent], [x]))
+    assert out.dtype == np.float32
+    np.testing.assert_allclose(out, x.astype(np.float64) ** exponent, rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
