@@ -99,7 +99,7 @@ build/.wheel: tools/build_wheel.py pyproject.toml README.md LICENSE $(PACKAGE) |
 	@$(PY) tools/build_wheel.py
 	@touch $@
 
-build/.site: build/.wheel build/.pyodide build/.mnist build/.names tools/assemble_site.py tools/vendor.py $(WEB) build/.choice-$(PYODIDE)
+build/.site: build/.wheel build/.pyodide build/.mnist build/.names tools/assemble_site.py tools/pages.py tools/vendor.py $(WEB) build/.choice-$(PYODIDE)
 	@$(PY) tools/assemble_site.py
 	@touch $@
 

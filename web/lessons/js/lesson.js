@@ -22,7 +22,7 @@ export class Lesson extends EventTarget {
     this._ready = new Promise((resolve) => (this._isReady = resolve));
     this._status = new Status({
       line: part('status'), text: part('status-text'), bar: part('status-bar'),
-      device: part('device'), detail: part('device-detail'), live: part('live'), claim: part('claim'),
+      device: part('device'), detail: part('device-detail'), live: part('live'),
     });
     this.cells = new Map();
     this._listen();
