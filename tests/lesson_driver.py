@@ -89,6 +89,22 @@ def open_lesson(open_page: Callable[..., Repl], url: str, **options: object) -> 
     return LessonPage(open_page(ready=False, url=url, **options))
 
 
+def stop_a_busy_loop(lesson: LessonPage, name: str) -> None:
+    """Run one in a cell and stop it; the cell's own code comes back."""
+    cell = lesson.cell(name)
+    write_code(cell, "while True: pass")
+    cell.get_by_role("button", name="Run").click()
+    expect(cell.locator(".cell-state")).to_have_text("running")
+    cell.get_by_role("button", name="Stop").click()
+    expect(cell.locator(".cell-state")).to_have_text("◼ stopped")
+    cell.get_by_role("button", name="Reset").click()
+
+
+def lose_the_gpu(lesson: LessonPage, name: str) -> None:
+    """As when a driver is reset, by way of a cell."""
+    lesson.run(name, "from tensorgrad.backend import open_backend\n(await open_backend()).device.js_device.destroy()")
+
+
 def answer(lesson: str, exercise: str) -> str:
     """The answer of an exercise, as it stands beside the lesson."""
     return Path(SITE / "lessons" / lesson / f"answer_{exercise}.py").read_text(encoding="utf-8")

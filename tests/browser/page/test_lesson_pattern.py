@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from lesson_driver import PHONE, WIDE, answer, open_lesson
+from lesson_driver import PHONE, WIDE, answer, lose_the_gpu, open_lesson
 from page_driver import SUB_PATH, TRAIN, Repl
 from tensorgrad.testing.server import StaticServer
 
@@ -52,6 +52,14 @@ def test_the_spiral_is_learned_with_the_suggested_settings(open_page: Callable[.
     expect(page.locator("#note")).to_contain_text("A new network", timeout=TRAIN)
     expect(page.locator("#steps")).to_have_text("0")
     expect(page.locator(".neuron")).to_have_count(8)
+    page.click("#step")
+    expect(page.locator("#steps")).to_have_text("1")
+    # The GPU is lost: the next step finds out, and the program runs again on a new one.
+    lose_the_gpu(lesson, "try_small.py")
+    runs = int(lesson.cell("program.py").get_attribute("data-runs") or 0)
+    page.click("#step")
+    expect(lesson.cell("program.py")).to_have_attribute("data-runs", str(runs + 1), timeout=TRAIN)
+    expect(page.locator("#note")).to_contain_text("Live")
     page.click("#step")
     expect(page.locator("#steps")).to_have_text("1")
     assert lesson.problems == []
