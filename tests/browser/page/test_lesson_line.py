@@ -65,7 +65,7 @@ def test_a_line_is_fitted_with_the_mouse(open_page: Callable[..., Repl], url: st
     printed = lesson.run("compiled.py")
     one, other = re.findall(r"(-?\d\.\d{4}), (?:least squares says )?(-?\d\.\d{4})", printed.replace("height ", ""))
     np.testing.assert_allclose(np.float64(one), np.float64(other), rtol=0.01)
-    lesson.keep("lesson-line-desktop-light")
+    lesson.keep("lesson-line")
     assert lesson.problems == []
 
 
@@ -104,5 +104,5 @@ def test_the_exercises_say_what_is_wrong(open_page: Callable[..., Repl], url: st
     # An endless loop is stopped, and what is there goes on.
     stop_a_busy_loop(lesson, "loss.py")
     assert "a flat line" in lesson.run("loss.py")
-    lesson.keep("lesson-line-phone-dark")
+    lesson.keep("lesson-line")
     assert lesson.problems == []

@@ -46,7 +46,7 @@ def test_the_spiral_is_learned_with_the_suggested_settings(open_page: Callable[.
     # What a neuron answers.
     page.get_by_role("button", name="Layer 2, neuron 3").focus()
     expect(page.locator("#answer-caption")).to_contain_text("neuron 3 of layer 2")
-    lesson.keep("lesson-pattern-desktop-light")
+    lesson.keep("lesson-pattern")
     # Another network: another program, which starts anew.
     page.locator("#depth").fill("1")
     expect(page.locator("#note")).to_contain_text("A new network", timeout=TRAIN)
@@ -93,5 +93,5 @@ def test_on_a_phone_the_reader_changes_the_pattern_and_the_loss(open_page: Calla
     page.click("#step")
     lesson.cell("program.py").get_by_role("button", name="Stop").click()
     expect(lesson.cell("program.py").locator(".cell-output")).to_contain_text("KeyboardInterrupt")
-    lesson.keep("lesson-pattern-phone-dark")
+    lesson.keep("lesson-pattern")
     assert lesson.problems == []
