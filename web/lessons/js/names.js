@@ -38,6 +38,7 @@ part('finished').append(...Array.from({ length: 8 }, () => make('li', {}, '\u00a
 
 function show(values) {
   if (values.step !== undefined) part('steps').textContent = String(values.step);
+  if (values.step === 0) part('loss').textContent = '–'; // a new run
   for (const name of ['loss', 'test', 'bigrams']) {
     if (values[name] !== undefined) part(name).textContent = (values[name] ?? NaN).toFixed(3);
   }
