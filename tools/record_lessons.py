@@ -108,6 +108,19 @@ async def digits() -> list[dict[str, Any]]:
     return [{**count, **picture} for count, picture in zip(counts, pictures, strict=True)]
 
 
+async def names() -> list[dict[str, Any]]:
+    """Lesson 4: what follows a beginning, and what is invented, while it learns."""
+    page_file()
+    runner = Runner()
+    for name in ("data", "bigrams", "model", "learn"):
+        await runner.cell(f"names/{name}.py")
+    for steps in (10, 10, 10, 20, 30, 40, 60, 90, 130):
+        await runner.run(f"await learn({steps})\nawait test()")
+    look, test, *others = runner.shown
+    parts = zip(others[::3], others[1::3], others[2::3], strict=True)
+    return [{**look, **test}, *({**learned, **seen, **tested} for learned, seen, tested in parts)]
+
+
 def page_file() -> None:
     """What the page's Python has and this one has not: a way to fetch the data."""
     module = ModuleType("pyodide.http")
@@ -123,7 +136,7 @@ def page_file() -> None:
     sys.modules.setdefault("pyodide", ModuleType("pyodide"))
 
 
-RECORDINGS: dict[str, Callable[[], Any]] = {"line": line, "pattern": pattern, "digits": digits}
+RECORDINGS: dict[str, Callable[[], Any]] = {"line": line, "pattern": pattern, "digits": digits, "names": names}
 
 
 def main() -> None:
