@@ -151,8 +151,8 @@ def page_file() -> None:
 
     async def pyfetch(url: str) -> Any:
         file = SimpleNamespace()
-        built = url.startswith("../")
-        data = (ROOT / "build" / url.removeprefix("../") if built else LESSONS / url).read_bytes()
+        folder = "web" if url.startswith("../lessons/") else "build"
+        data = (ROOT / folder / url.removeprefix("../")).read_bytes()
         file.bytes = lambda: asyncio.sleep(0, data)
         return file
 

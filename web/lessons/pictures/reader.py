@@ -11,7 +11,7 @@ class Classifier(nn.Module):
 
 
 classifier = Classifier()
-file = await pyfetch("recorded/reader.safetensors")
+file = await pyfetch("../lessons/recorded/reader.safetensors")
 classifier.load_state_dict(tg.load(await file.bytes()))
 read = await tg.compile_forward(classifier, lambda model, x: tg.softmax(model(x), 1), {"x": tg.f32[None, 1, 28, 28]})
 
