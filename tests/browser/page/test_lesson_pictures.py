@@ -71,9 +71,9 @@ def test_what_is_written_is_recognised_in_eight_of_ten(open_page: Callable[..., 
     way = drawn(page, middle)
     page.select_option("#first", "1")
     changes(page, middle, way)
-    lesson.keep("lesson-pictures-desktop-light")
     assert "drawn at random" in lesson.check("try_hand.py")
     assert lesson.check("try_hand.py", answer("pictures", "hand")).startswith("✓ Right: one hand")
+    lesson.keep("lesson-pictures-desktop-light")
     assert lesson.problems == []
 
 
