@@ -18,7 +18,7 @@ import pytest
 
 import pages
 from pages import list_of_lessons, rendered
-from record_lessons import LESSONS, Runner, line, pattern_program
+from record_lessons import LESSONS, Runner, line, page_file, pattern_program
 
 pytestmark = pytest.mark.filterwarnings("ignore:running on the numpy device")
 
@@ -241,3 +241,47 @@ def test_the_exercises_of_the_names() -> None:
         assert verdict(asyncio.run(run(f"answer_{name}", **given)), "names", name)["passed"]
     runner = asyncio.run(run("answer_ahead", started=started, answers=answers, peeking_answers=answers))
     assert "though it looks ahead" in verdict(runner, "names", "ahead")["text"]
+
+
+IMAGES_OF_NOISE = """
+import numpy as np
+from pyodide.http import pyfetch
+import tensorgrad as tg
+from tensorgrad import nn, optim
+
+test_images = images = np.random.default_rng(0).random((500, 1, 28, 28), np.float32)
+test_labels = labels = np.arange(500, dtype=np.int32) % 10
+"""
+
+
+def test_the_code_of_the_pictures_and_its_exercises() -> None:
+    async def run() -> Runner:
+        page_file()
+        runner = Runner()
+        await runner.run(IMAGES_OF_NOISE)
+        for name in ("reader", "model", "learn"):
+            await runner.cell(f"pictures/{name}.py")
+        runner.shown.clear()
+        await runner.run("await advance(2)\nawait at(1, -2)")
+        return runner
+
+    runner = asyncio.run(run())
+    recorded = json.loads((LESSONS / "recorded" / "pictures.json").read_text(encoding="utf-8"))
+    trained = [frame for frame in recorded if "step" in frame]
+    assert trained[-1].keys() == {name for values in runner.shown for name in values}
+    assert trained[0]["recognised"] < 0.3
+    assert trained[-1]["recognised"] > 0.8
+    assert runner.shown[-1]["hand"] == [1, -2]
+    for exercise, wrong in (("hand", "the hand is drawn at random"), ("bits", "should hold two numbers")):
+        asyncio.run(runner.cell(f"pictures/try_{exercise}.py"))
+        assert wrong in verdict(runner, "pictures", exercise)["text"]
+        asyncio.run(runner.cell(f"pictures/answer_{exercise}.py"))
+        found = verdict(runner, "pictures", exercise)
+        assert found["passed"], found["text"]
+    asyncio.run(runner.run("bits = bits * np.log(2)"))
+    assert "a bit is log 2" in verdict(runner, "pictures", "bits")["text"]
+    zero = (
+        "async def in_the_hand_of(i, text):\n    return await write(place=places[:len(text)], digit=each[:len(text)])"
+    )
+    asyncio.run(runner.run(zero))
+    assert "is not what the decoder writes" in verdict(runner, "pictures", "hand")["text"]
