@@ -9,6 +9,7 @@ import ast
 import asyncio
 import inspect
 import json
+import linecache
 import subprocess
 import sys
 from collections.abc import Callable
@@ -43,6 +44,7 @@ class Runner:
 
     async def run(self, source: str, name: str = "<cell>") -> None:
         """Run one cell."""
+        linecache.cache[name] = len(source), None, source.splitlines(True), name
         code: CodeType = compile(source, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         found = eval(code, self.namespace)
         if inspect.isawaitable(found):
@@ -108,6 +110,21 @@ async def digits() -> list[dict[str, Any]]:
     return [{**count, **picture} for count, picture in zip(counts, pictures, strict=True)]
 
 
+async def gpu() -> list[dict[str, Any]]:
+    """Lesson 6: three expressions, with fusion and without."""
+    runner = Runner()
+    for name in ("relu", "stages", "groups"):
+        await runner.cell(f"gpu/{name}.py")
+    stages, groups = runner.shown
+    frames = [{**stages, **groups, "fusion": True, "work": "relu.py"}]
+    for name in ("softmax", "norm"):
+        frames.append({"fusion": False})
+        await runner.cell(f"gpu/{name}.py")
+        await runner.run("await look()")
+        frames.append({**runner.shown[-1], "fusion": True, "work": f"{name}.py"})
+    return frames
+
+
 def page_file() -> None:
     """What the page's Python has and this one has not: a way to fetch the data."""
     module = ModuleType("pyodide.http")
@@ -123,7 +140,7 @@ def page_file() -> None:
     sys.modules.setdefault("pyodide", ModuleType("pyodide"))
 
 
-RECORDINGS: dict[str, Callable[[], Any]] = {"line": line, "pattern": pattern, "digits": digits}
+RECORDINGS: dict[str, Callable[[], Any]] = {"line": line, "pattern": pattern, "digits": digits, "gpu": gpu}
 
 
 def main() -> None:
