@@ -29,6 +29,7 @@ class List {
     for (const [i, item] of items.entries()) {
       item.element = make('div', { id: `${this._box.id}-${i}`, className: `stage-line ${item.kind ?? ''}` }, item.text || ' ');
       item.element.setAttribute('role', 'option');
+      if (!item.text.trim()) item.element.setAttribute('aria-label', 'an empty line');
     }
     this._box.replaceChildren(...items.map(({ element }) => element));
     this._box.scrollTop = 0;
