@@ -3,6 +3,8 @@
 import { counted, showBytes, showCount, showNanoseconds } from '../../js/inspector_parts.js';
 import { make, part } from './make.js';
 
+const MOST_NAMED = 6; // kernels
+
 /** A list of lines to point at: with the pointer for a moment, by a click or the arrow keys to stay. */
 class List {
   /** @param {HTMLElement} box @param {string} label @param {(item: object | null, stays: boolean) => void} pointed */
@@ -166,8 +168,8 @@ export class Stages {
       source: () => `“${text.trim()}” became`, traced: () => `${text.split(':')[0]} and its line became`,
       graph: () => `${text.split(':')[0]} is`, kernels: () => `Kernel ${index} computes`, wgsl: () => 'This line of WGSL names',
     }[stage]();
-    const names = [...kernels].join(', ');
-    const where = stage === 'kernels' ? `, of line ${[...lines].join(', ')}` : names && `, in kernel ${names}`;
+    const names = kernels.size > MOST_NAMED ? counted(kernels.size, 'kernel') : kernels.size && `kernel ${[...kernels].join(', ')}`;
+    const where = stage === 'kernels' ? `, of line ${[...lines].join(', ')}` : names ? `, in ${names}` : '';
     part('link').textContent = `${what} ${counted(operations, 'operation')}${where}.`;
   }
 }
