@@ -10,6 +10,7 @@ import ast
 import asyncio
 import inspect
 import json
+import linecache
 import subprocess
 import sys
 from collections.abc import Callable
@@ -44,6 +45,7 @@ class Runner:
 
     async def run(self, source: str, name: str = "<cell>") -> None:
         """Run one cell."""
+        linecache.cache[name] = len(source), None, source.splitlines(True), name
         code: CodeType = compile(source, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         found = eval(code, self.namespace)
         if inspect.isawaitable(found):
@@ -158,6 +160,21 @@ def _joined(shown: list[dict[str, Any]]) -> dict[str, Any]:
     return {name: value for values in shown for name, value in values.items()}
 
 
+async def gpu() -> list[dict[str, Any]]:
+    """Lesson 6: three expressions, with fusion and without."""
+    runner = Runner()
+    for name in ("relu", "stages", "groups"):
+        await runner.cell(f"gpu/{name}.py")
+    stages, groups = runner.shown
+    frames = [{**stages, **groups, "fusion": True, "work": "relu.py"}]
+    for name in ("softmax", "norm"):
+        frames.append({"fusion": False})
+        await runner.cell(f"gpu/{name}.py")
+        await runner.run("await look()")
+        frames.append({**runner.shown[-1], "fusion": True, "work": f"{name}.py"})
+    return frames
+
+
 def page_file() -> None:
     """What the page's Python has and this one has not: a way to fetch the data."""
     module = ModuleType("pyodide.http")
@@ -181,6 +198,7 @@ RECORDINGS: dict[str, Callable[[], Any]] = {
     "names": names,
     "reader": reader,
     "pictures": pictures,
+    "gpu": gpu,
 }
 
 

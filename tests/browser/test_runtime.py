@@ -374,6 +374,8 @@ async def test_profile_times_every_kernel() -> None:
     assert all(t.nanoseconds >= 0 for t in times)
     np.testing.assert_array_equal(await runtime.losses(), [LOSSES[0]])
     assert await runtime.step({"x": X}) == LOSSES[1], "a profiled step is a step"
+    assert len(await soon(runtime.profile({"x": X}, repeats=2))) == 3
+    assert await runtime.step({"x": X}) < LOSSES[3], "the update ran twice, with one gradient"
     runtime.destroy()
 
 

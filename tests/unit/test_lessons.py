@@ -20,6 +20,9 @@ import pages
 from pages import list_of_lessons, rendered
 from record_lessons import LESSONS, Runner, line, page_file, pattern_program
 
+
+from record_lessons import LESSONS, Runner, gpu, line, pattern_program
+
 pytestmark = pytest.mark.filterwarnings("ignore:running on the numpy device")
 
 HALF = Path(__file__).parents[2] / "web" / "python"
@@ -184,6 +187,61 @@ def test_the_softmax_of_the_digits() -> None:
     small = right.replace("numbers - np.max(numbers)", "numbers")
     assert "exp(1000) is infinite" in verdict(asyncio.run(run(small)), "digits", "softmax")["text"]
     assert verdict(asyncio.run(run(right)), "digits", "softmax")["passed"]
+
+
+def test_the_recorded_stages_are_what_their_code_shows() -> None:
+    recorded = json.loads((LESSONS / "recorded" / "gpu.json").read_text(encoding="utf-8"))
+    assert recorded == json.loads(json.dumps(asyncio.run(gpu())))
+    for frame in recorded:
+        if "ways" in frame:
+            fused, apart = frame["ways"]["fused"], frame["ways"]["apart"]
+            assert len(fused["kernels"]) == fused["stored"] == 1
+            assert len(apart["kernels"]) == apart["stored"] == apart["operations"] >= 4
+            assert fused["nbytes"] * 3 < apart["nbytes"]
+            assert fused["temporary"] == 0 < apart["temporary"]
+
+
+def test_a_training_step_at_each_stage() -> None:
+    async def run() -> Runner:
+        runner = Runner()
+        for name in ("step", "stages", "measure"):
+            await runner.cell(f"gpu/{name}.py")
+        await runner.run("await measure()")
+        return runner
+
+    told, times = asyncio.run(run()).shown
+    assert times == {"times": {"n": 1024, "no_gpu": True}}
+    fused = told["ways"]["fused"]["kernels"]
+    product = next(i for i, text in enumerate(told["source"], 1) if "tg.relu" in text)
+    nodes = {node["id"]: node for node in told["graph"]}
+    assert {kernel["name"].split()[0] for kernel in fused if product in kernel["lines"]} >= {"matmul", "row"}
+    for kernel in fused:
+        lines = {nodes[i]["line"] for i in kernel["nodes"]} - {None}
+        assert lines == set(kernel["lines"])
+        named = {i for _, found in kernel["wgsl"] for i in found}
+        assert named & set(kernel["nodes"]), "it stores what it computes"
+
+
+@pytest.mark.parametrize(
+    ("exercise", "wrong"),
+    [
+        ("one", "Right numbers, in 4 kernels: map exp"),
+        ("bytes", "`fused_bytes` is 0"),
+        ("two", "It compiles to 1: map add."),
+    ],
+)
+def test_the_exercises_of_the_gpu(exercise: str, wrong: str) -> None:
+    async def run(name: str) -> Runner:
+        runner = Runner()
+        for cell in ("relu", "stages", name):
+            await runner.cell(f"gpu/{cell}.py")
+        return runner
+
+    found = verdict(asyncio.run(run(f"try_{exercise}")), "gpu", exercise)
+    assert not found["passed"]
+    assert wrong in found["text"]
+    found = verdict(asyncio.run(run(f"answer_{exercise}")), "gpu", exercise)
+    assert found["passed"], found["text"]
 
 
 @needs_node
