@@ -25,9 +25,10 @@ export class Cell {
     root.setAttribute('aria-label', title);
     this._button = make('button', { type: 'button', className: 'primary', title: 'Ctrl+Enter' }, 'Run');
     this._stop = make('button', { type: 'button', disabled: true }, 'Stop');
-    this._restore = make('button', { type: 'button', disabled: true, title: 'Back to the code of the lesson' }, 'Reset');
+    this._restore = make('button', { type: 'button', disabled: true, title: 'Back to the code as it was' }, 'Reset');
     this._time = make('span', { className: 'cell-time' });
     this._state = make('span', { className: 'cell-state' });
+    this._state.setAttribute('role', 'status');
     const area = make('textarea', { wrap: 'off', spellcheck: false, autocapitalize: 'off', autocomplete: 'off', rows: 1 });
     area.setAttribute('aria-label', `${title}: Python code`);
     this.buttons = make('div', { className: 'buttons' }, this._restore, this._stop, this._button);
@@ -93,7 +94,7 @@ export class Cell {
     this._stop.disabled = true;
     this.root.dataset.state = status;
     this.root.dataset.runs = Number(this.root.dataset.runs ?? 0) + 1;
-    this._state.textContent = { ok: '✓ done', error: '✗ error', interrupted: '◼ stopped' }[status] ?? status;
+    this._state.textContent = { ok: '✓ done', error: '✗ error', interrupted: '◼ stopped', failed: '✗ no Python', restarted: '↻ restarted' }[status] ?? status;
     this._time.textContent = milliseconds === undefined ? '' : seconds(milliseconds);
     if (text) this.write(status === 'ok' ? 'value' : 'trace', text);
   }
