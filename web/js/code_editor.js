@@ -29,9 +29,11 @@ export class CodeEditor {
   constructor(area, host) {
     this._area = area;
     this._host = host;
-    const focused = document.activeElement === area;
+    const root = area.getRootNode(); // of a document or a shadow tree
+    const focused = root.activeElement === area;
     const { selectionStart: anchor, selectionEnd: head, scrollTop } = area;
     this._view = new EditorView({
+      root,
       state: EditorState.create({ doc: area.value, selection: { anchor, head }, extensions: this._extensions() }),
     });
     area.before(this._view.dom);
@@ -45,7 +47,8 @@ export class CodeEditor {
   }
 
   set value(text) {
-    this._view.dispatch({ changes: this._all(text), selection: { anchor: 0 }, effects: EditorView.scrollIntoView(0) });
+    this._view.dispatch({ changes: this._all(text), selection: { anchor: 0 } });
+    this._view.scrollDOM.scrollTo(0, 0); // not into view: what writes the text may be elsewhere on the page
   }
 
   /** Puts another text in its place, as the person's own doing; undo brings the old one back. */

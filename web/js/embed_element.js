@@ -47,16 +47,30 @@ export class TensorGrad extends HTMLElement {
     Object.assign(root.dataset, { title: label, lines });
     const frame = make('div', { className: 'embed' }, root);
     shadow.append(frame);
-    this._cell = new Cell(root, (cell, source) => this._run(cell, source), () => this._stop());
+    this._live = make('p', { className: 'visually-hidden' });
+    this._live.setAttribute('role', 'status');
+    this._cell = new Cell(root, this._host());
     this._cell.set(code);
     if (height) {
       frame.dataset.fixed = '';
       frame.style.height = /^\d+$/.test(height) ? `${height}px` : height;
     }
     this._curves = make('div', { className: 'embed-curves', hidden: !/\bplot\(/.test(code) });
-    root.append(this._curves, this._foot());
+    root.append(this._curves, this._foot(), this._live);
     this._drawCurves();
-    if (this.hasAttribute('autorun')) this._runInSight();
+    this._watch();
+  }
+
+  /** What the cell asks for. */
+  _host() {
+    const { session } = this._python;
+    return {
+      run: (cell, source) => this._run(cell, source),
+      stop: () => this._python.stop((text) => this._cell.write('note', `${text}\n`)),
+      complete: (line, source) => session.complete(line, source),
+      describe: (expression, source) => session.describe(expression, source),
+      say: (text) => (this._live.textContent = text),
+    };
   }
 
   _options() {
@@ -111,15 +125,13 @@ export class TensorGrad extends HTMLElement {
     };
   }
 
-  _stop() {
-    this._python.stop((text) => this._cell.write('note', `${text}\n`));
-  }
-
-  _runInSight() {
+  /** In sight, the code is shown in colours, and runs where the page wants that. */
+  _watch() {
     const watch = new IntersectionObserver((entries) => {
       if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
       watch.disconnect();
-      this.run();
+      this._cell.code.upgrade();
+      if (this.hasAttribute('autorun')) this.run();
     });
     watch.observe(this);
   }
@@ -159,7 +171,7 @@ export class TensorGrad extends HTMLElement {
     for (const type of ['pointerenter', 'focus']) link.addEventListener(type, point);
     point();
     text.textContent = this._python.session.state === 'ready' ? 'Python is ready' : 'Python is loaded into this page at the first run';
-    this._follow({ line, text, bar, device, detail, live: make('p'), claim: make('p') });
+    this._follow({ line, text, bar, device, detail, live: make('p') });
     return make('div', { className: 'embed-foot' }, line, make('div', { className: 'device' }, make('span', { className: 'device-name' }, device), detail), link);
   }
 

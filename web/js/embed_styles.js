@@ -2,7 +2,8 @@
 // root, the size of the root's type is not ours, and the width that counts is that of the cell, not that of the window.
 
 const SITE = new URL('../', import.meta.url);
-const FILES = ['vendor/uPlot.min.css', 'css/tokens.css', 'css/page.css', 'css/repl.css', 'css/lesson.css', 'css/chart.css', 'css/embed.css'];
+const NAMES = ['tokens', 'page', 'repl', 'code', 'lesson', 'chart', 'embed'];
+const FILES = ['vendor/uPlot.min.css', ...NAMES.map((name) => `css/${name}.css`)];
 const REM = 16; // px
 const NARROW = 560; // px of a cell from which the rules for phones hold
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect
 
 from lesson_driver import PHONE, READY, WIDE
-from page_driver import START, SUB_PATH, screenshot
+from page_driver import START, SUB_PATH, screenshot, write_code
 from tensorgrad.testing.server import ISOLATION, StaticServer
 
 from .test_form import AXE, violations
@@ -39,7 +39,12 @@ class Post:
         return self.page.locator(f"tensor-grad#{name}")
 
     def write(self, name: str, source: str) -> None:
-        self.cell(name).locator("textarea").fill(source)
+        self.cell(name).scroll_into_view_if_needed()
+        expect(self.editor(name)).to_be_visible(timeout=START)
+        write_code(self.cell(name), source)
+
+    def editor(self, name: str) -> Locator:
+        return self.cell(name).locator(".cm-content")
 
     def press(self, name: str, button: str) -> None:
         self.cell(name).get_by_role("button", name=button).click()
@@ -87,7 +92,7 @@ def test_cells_of_a_foreign_page_share_a_python_that_is_loaded_when_one_runs(ope
     assert [url for url in post.asked if "/pyodide/" in url or "worker" in url] == []
     before = post.top("below")
     # The page's type, colours and padding end at the cell.
-    assert post.style("fit", "textarea", "fontSize") == "14px"
+    assert post.style("fit", ".cm-line", "fontSize") == "14px"
     assert post.style("fit", "button.primary", "textTransform") == "none"
     assert post.style("fit", ".cell", "backgroundColor") == "rgb(255, 255, 255)"
     # The fit needs the data, which run first. Nothing moves while curves, a picture and text come.
@@ -104,11 +109,12 @@ def test_cells_of_a_foreign_page_share_a_python_that_is_loaded_when_one_runs(ope
     assert post.ends("auto", "✓ done") == "True\n"
     # An error shows the lines of the cell alone.
     post.write("data", "x = 1\nx / 0")
-    post.cell("data").locator("textarea").press("Control+Enter")
+    post.editor("data").press("Control+Enter")
     said = post.ends("data", "✗ error")
     assert "line 2, in <module>\n    x / 0" in said
     assert "ZeroDivisionError" in said
     assert "pyodide" not in said
+    expect(post.cell("data").locator(".cm-line.cm-wrong-line")).to_have_text("x / 0")
     # Stop ends what awaits, and names stay.
     post.write("data", "import asyncio\nawait asyncio.sleep(1000)")
     post.press("data", "Run")
@@ -143,7 +149,7 @@ def test_a_cell_is_accessible_at_every_width_in_light_and_dark(open_post: Callab
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     screenshot(page, "embed-phone-dark")
     # The way by keyboard: from the code, Escape and Tab lead on.
-    post.cell("fit").locator("textarea").focus()
+    post.editor("fit").focus()
     page.keyboard.press("Escape")
     page.keyboard.press("Tab")
     focused = "document.activeElement.shadowRoot.activeElement.getAttribute('aria-label')"
