@@ -134,7 +134,8 @@ def paste(into: Locator, text: str) -> None:
             const data = new DataTransfer();
             data.setData('text/plain', text);
             const event = new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true});
-            if (element.getRootNode().activeElement.dispatchEvent(event)) document.execCommand('insertText', false, text);
+            const focused = element.getRootNode().activeElement;
+            if (focused.dispatchEvent(event)) document.execCommand('insertText', false, text);
         }""",
         text,
     )

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect
 
 from lesson_driver import PHONE, READY, WIDE
-from page_driver import START, SUB_PATH, screenshot, write_code
+from page_driver import START, SUB_PATH, Repl, screenshot, write_code
 from tensorgrad.testing.server import ISOLATION, StaticServer
 
 from .test_form import AXE, violations
@@ -157,8 +157,23 @@ def test_a_cell_is_accessible_at_every_width_in_light_and_dark(open_post: Callab
     assert post.problems == []
 
 
-def test_in_an_isolated_page_stop_interrupts_and_a_cell_can_have_its_own_python(open_post: Callable[..., Post]) -> None:
-    post = open_post(ISOLATION, viewport=WIDE)
+def test_the_page_about_it_is_accessible(open_page: Callable[..., Repl], server: StaticServer) -> None:
+    repl = open_page(ready=False, url=f"{server.url}{SUB_PATH}embed.html", viewport=PHONE, color_scheme="dark")
+    page = repl.page
+    expect(page.locator("tensor-grad .cm-content").first).to_be_visible(timeout=START)
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert repl.problems == []
+
+
+def test_in_an_isolated_page_stop_interrupts_and_a_cell_can_have_its_own_python(
+    open_post: Callable[..., Post], server: StaticServer
+) -> None:
+    site = server.url
+    policy = f"default-src 'none'; script-src {site} 'wasm-unsafe-eval'; connect-src {site}; worker-src blob:; "
+    policy += "img-src data:; style-src 'self'"  # what the docs say, and the page's own style sheet
+    post = open_post({**ISOLATION, "Content-Security-Policy": policy}, viewport=WIDE)
     assert post.page.evaluate("crossOriginIsolated")
     post.write("data", "x = [1, 2]\nwhile True: pass")
     post.press("data", "Run")
