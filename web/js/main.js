@@ -50,8 +50,8 @@ const program = new Program(
   },
   {
     run: (source) => repl.submitProgram(source, `Program, ${source.trimEnd().split('\n').length} lines`),
-    complete: (line, source) => repl.complete(line, source),
-    describe: (expression, source) => repl.describe(expression, source),
+    complete: (line, source) => repl.session.complete(line, source),
+    describe: (expression, source) => repl.session.describe(expression, source),
     say: (text) => status.say(text),
   },
 );
@@ -89,7 +89,7 @@ takeFiles(part('add-files'), part('file-input'), (files) => repl.addFiles(files)
 part('plot-clear').addEventListener('click', () => chart.clear());
 
 repl.session.addEventListener('state', ({ detail }) => {
-  if (detail !== 'loading') program.upgrade();
+  if (detail !== 'loading') program.code.upgrade();
 });
 repl.session.addEventListener('ready', async () => status.kept(await keepOffline()), { once: true });
 

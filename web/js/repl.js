@@ -26,7 +26,7 @@ export class Repl {
     this._editor = new Editor(parts.area, parts.completions, {
       history: this._history,
       submit: (source, force) => this.submit(source, force),
-      complete: (line) => this.complete(line),
+      complete: (line) => this.session.complete(line),
       say: (text) => status.say(text),
     });
     this._listen(onPlot);
@@ -67,7 +67,7 @@ export class Repl {
   /** Puts files into Python's working folder. @param {File[]} files */
   async addFiles(files) {
     for (const file of files) {
-      if (this._unable) {
+      if (!this.session.loaded) {
         this._say(`${file.name} was not taken: Python is not there yet.`);
         continue;
       }
@@ -195,20 +195,6 @@ export class Repl {
   _say(text) {
     this._transcript.note(text);
     this._status.say(text);
-  }
-
-  /** @returns {Promise<{items: string[], start: number}>} */
-  async complete(line, program = '') {
-    return this._unable ? { items: [], start: line.length } : this.session.complete(line, program);
-  }
-
-  /** @returns {Promise<{signature: string, doc: string} | null>} */
-  async describe(expression, program = '') {
-    return this._unable ? null : (await this.session.describe(expression, program)).found;
-  }
-
-  get _unable() {
-    return this.session.state === 'loading' || this.session.state === 'failed';
   }
 
   _key(event) {

@@ -7,7 +7,7 @@ const DEVICE_SIGNS = { webgpu: '●', software: '◐', numpy: '○' };
 
 export class Status {
   /** @param {{line: HTMLElement, text: HTMLElement, bar: HTMLProgressElement, device: HTMLElement,
-   *   detail: HTMLElement, live: HTMLElement, claim: HTMLElement}} parts */
+   *   detail: HTMLElement, live: HTMLElement, claim?: HTMLElement}} parts */
   constructor(parts) {
     this._parts = parts;
     this._timer = null;
@@ -31,7 +31,7 @@ export class Status {
     this._parts.device.dataset.kind = kind;
     this._parts.device.textContent = `${DEVICE_SIGNS[kind]} ${name}`;
     this._parts.detail.textContent = detail;
-    this._parts.claim.textContent = kind === 'webgpu' ? ', on your GPU' : '';
+    if (this._parts.claim) this._parts.claim.textContent = kind === 'webgpu' ? ', on your GPU' : '';
   }
 
   ready({ python, tensorgrad }) {
