@@ -8,6 +8,8 @@
 import { BUFFER, COMPUTE, Lost, MAP_READ, Program, READBACK, total } from './program.js';
 
 const STORAGE = BUFFER.storage | BUFFER.copySrc | BUFFER.copyDst;
+// Firefox looks for finished work ten times a second, and whenever something is submitted.
+const POLLS = /Firefox\//.test(globalThis.navigator?.userAgent), POLL_MS = 4;
 
 /** The engine of a GPUDevice: one each, so that everything on a device shares its pipelines. */
 const engineOf = device => cached(engines, device, () => new Engine(device));
@@ -59,11 +61,16 @@ class Engine {
 
   /** A finished map or submission is noticed when the GPU process does something, or else up to 3 ms late.
    *  The cheapest thing that makes a round trip is an empty error scope. After long waits 3 ms matter less
-   *  than the work of asking, which on a software adapter slows the kernels themselves down. */
+   *  than the work of asking, which on a software adapter slows the kernels themselves down. In Firefox it is an
+   *  empty submission that counts, and after a long wait 100 ms would matter. */
   async pump() {
     if (this.pumping) return;
     this.pumping = true;
-    for (let i = 1; this.waiting.size > 0 && performance.now() < this.until; i++) {
+    for (let i = 1; this.waiting.size > 0 && (POLLS || performance.now() < this.until); i++) {
+      if (POLLS) {
+        this.device.queue.submit([]);
+        if (performance.now() >= this.until) await new Promise(resolve => setTimeout(resolve, POLL_MS));
+      }
       this.device.pushErrorScope('validation');
       await this.device.popErrorScope().catch(() => {});
       if (i % 16 === 0) await this.breathe();
