@@ -8,6 +8,7 @@
 import { BUFFER, COMPUTE, Lost, MAP_READ, Program, READBACK, total } from './program.js';
 
 const STORAGE = BUFFER.storage | BUFFER.copySrc | BUFFER.copyDst;
+const AT_A_TIME = 4;
 // Firefox looks for finished work ten times a second, and whenever something is submitted.
 const POLLS = /Firefox\//.test(globalThis.navigator?.userAgent), POLL_MS = 4;
 
@@ -191,14 +192,16 @@ class Engine {
     return [index, message, messages.map(m => [m.lineNum, m.linePos, m.type, m.message])];
   }
 
-  /** Goes on to compile faster texts of a program's shaders, {source: text}. Its steps take up each when it is
-   *  ready; one that does not compile after all is left as it is. */
-  improve(program, json) {
-    const texts = JSON.parse(json), { dispatches } = program.spec;
-    program.improved = Promise.allSettled(program.list.map(async (step, i) => {
-      const { label, access, source } = dispatches[i];
-      if (source in texts) step.pipeline = await this.quietly(label, access, texts[source]);
+  /** Compiles the faster texts of a program's shaders, some at a time, so that its steps go on meanwhile. They take up
+   *  each when it is ready; one that does not compile after all is left as it is. */
+  async improve(program) {
+    const texts = Object.entries(JSON.parse(program.faster)), { dispatches } = program.spec;
+    const take = ([source, text]) => Promise.allSettled(program.list.map(async (step, i) => {
+      const { label, access } = dispatches[i];
+      if (dispatches[i].source === +source) step.pipeline = await this.quietly(label, access, text);
     }));
+    const work = async () => { while (texts.length > 0) await take(texts.shift()); };
+    await Promise.all(Array.from({ length: AT_A_TIME }, work));
   }
 
   /** A Program, or JSON of what went wrong: {shaders: [...]} from `diagnose`, or {message}. */

@@ -156,7 +156,7 @@ class WebGPUDevice:
             program = await self._settle(compiling)
             if isinstance(program, str):
                 raise compile_error(recording, json.loads(program))
-            self._engine.improve(program, json.dumps(faster))
+            program.faster = json.dumps(faster)
             return WebGPUProgram(self, program, staging, waiting, proxies, recording)
         except BaseException:
             for proxy in proxies:
