@@ -169,13 +169,8 @@ class Runtime:
     def limits(self) -> Limits:
         return self.device.limits
 
-    @property
-    def meanwhile(self) -> Callable[[], None] | None:
-        """Called while a step waits for the device."""
-        return self._program.meanwhile
-
-    @meanwhile.setter
-    def meanwhile(self, call: Callable[[], None] | None) -> None:
+    def meanwhile(self, call: Callable[[], None]) -> None:
+        """Have something called whenever a step waits for the device."""
         self._program.meanwhile = call
 
     # -- steps ------------------------------------------------------------------------------

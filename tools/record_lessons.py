@@ -109,6 +109,19 @@ async def digits() -> list[dict[str, Any]]:
     return [{**count, **picture} for count, picture in zip(counts, pictures, strict=True)]
 
 
+async def names() -> list[dict[str, Any]]:
+    """Lesson 4: what follows a beginning, and what is invented, while it learns."""
+    page_file()
+    runner = Runner()
+    for name in ("data", "bigrams", "model", "learn"):
+        await runner.cell(f"names/{name}.py")
+    for steps in (10, 10, 10, 20, 30, 40, 60, 90, 130):
+        await runner.run(f"await learn({steps})\nawait test()")
+    look, test, *others = runner.shown
+    parts = zip(others[::3], others[1::3], others[2::3], strict=True)
+    return [{**look, **test}, *({**learned, **seen, **tested} for learned, seen, tested in parts)]
+
+
 async def reader() -> bytes:
     """The weights of lesson 3's network after 1,000 steps, as a file."""
     import tensorgrad as tg
@@ -165,6 +178,7 @@ RECORDINGS: dict[str, Callable[[], Any]] = {
     "line": line,
     "pattern": pattern,
     "digits": digits,
+    "names": names,
     "reader": reader,
     "pictures": pictures,
 }

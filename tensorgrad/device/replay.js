@@ -163,12 +163,18 @@ class Engine {
     }, this.kept);
   }
 
+  /** A pipeline whose errors concern nobody yet. */
+  quietly(label, access, code) {
+    this.device.pushErrorScope('validation');
+    const pipeline = this.pipeline(label, access, code);
+    this.device.popErrorScope().catch(() => {});
+    return pipeline;
+  }
+
   /** Starts to compile a shader of a program to come, whose `compile` reports what is wrong with it. A submission
    *  sends it on its way now: Python goes on writing the next one. */
   begin(label, access, code) {
-    this.device.pushErrorScope('validation');
-    this.pipeline(label, access, code);
-    this.device.popErrorScope().catch(() => {});
+    this.quietly(label, access, code);
     this.device.queue.submit([]);
   }
 
@@ -176,6 +182,16 @@ class Engine {
   async diagnose(index, code, { message }) {
     const { messages } = await this.settle(this.device.createShaderModule({ code }).getCompilationInfo());
     return [index, message, messages.map(m => [m.lineNum, m.linePos, m.type, m.message])];
+  }
+
+  /** Goes on to compile faster texts of a program's shaders, {source: text}. Its steps take up each when it is
+   *  ready; one that does not compile after all is left as it is. */
+  improve(program, json) {
+    const texts = JSON.parse(json), { dispatches } = program.spec;
+    program.improved = Promise.allSettled(program.list.map(async (step, i) => {
+      const { label, access, source } = dispatches[i];
+      if (source in texts) step.pipeline = await this.quietly(label, access, texts[source]);
+    }));
   }
 
   /** A Program, or JSON of what went wrong: {shaders: [...]} from `diagnose`, or {message}. */

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import pages
@@ -203,6 +204,43 @@ def test_the_exercises_of_the_pattern() -> None:
     asyncio.run(runner.cell("pattern/answer_loss.py"))
     assert verdict(runner, "pattern", "loss")["passed"]
     assert verdict(runner, "pattern", "small")["text"].startswith("Right")
+
+
+def test_the_recorded_names_get_below_the_bigrams() -> None:
+    recorded = json.loads((LESSONS / "recorded" / "names.json").read_text(encoding="utf-8"))
+    assert recorded[0]["test"] > recorded[0]["bigrams"] > recorded[-1]["test"]
+    for frame in recorded:
+        for heads in frame["attention"]:
+            for weights in np.array(heads):
+                np.testing.assert_allclose(weights.sum(1), 1, atol=1e-5)  # six digits are recorded
+                assert not np.triu(weights, 1).any()
+
+
+def test_the_exercises_of_the_names() -> None:
+    async def run(name: str, **given: Any) -> Runner:
+        runner = Runner()
+        runner.namespace |= {"np": np, **given}
+        source = (LESSONS / "names" / f"{name}.py").read_text("utf-8")
+        await runner.run(source.partition("name = ")[0])  # without the drawing of a name, which wants a network
+        return runner
+
+    def started(text: str) -> np.ndarray:
+        return np.array([[0, *(ord(letter) - 96 for letter in text)]])
+
+    async def answers(tokens: np.ndarray) -> np.ndarray:
+        return np.cumsum(tokens, 1)[..., None]
+
+    async def peeking(tokens: np.ndarray) -> np.ndarray:
+        return np.pad(tokens[:, 1:], ((0, 0), (0, 1)))[..., None]
+
+    for name, given, wrong in (
+        ("temperature", {}, "the temperature is not used"),
+        ("ahead", {"started": started, "answers": answers, "peeking_answers": peeking}, "accuses the network that has"),
+    ):
+        assert wrong in verdict(asyncio.run(run(f"try_{name}", **given)), "names", name)["text"]
+        assert verdict(asyncio.run(run(f"answer_{name}", **given)), "names", name)["passed"]
+    runner = asyncio.run(run("answer_ahead", started=started, answers=answers, peeking_answers=answers))
+    assert "though it looks ahead" in verdict(runner, "names", "ahead")["text"]
 
 
 IMAGES_OF_NOISE = """
