@@ -28,7 +28,7 @@ export class Plane {
     this._moved = moved;
     this._small = document.createElement('canvas');
     this._shown = {};
-    this._handle = draw('circle', { r: 12, class: 'point', tabindex: 0, role: 'button' });
+    this._handle = draw('circle', { r: 18, class: 'point', tabindex: 0, role: 'button' });
     set(svg, { viewBox: `0 0 ${SIZE} ${SIZE}` });
     svg.append(this._handle);
     svg.addEventListener('pointerdown', (event) => this._down(event));

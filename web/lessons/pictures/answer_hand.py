@@ -5,4 +5,5 @@ async def in_the_hand_of(i, text):
     return await write(place=mean.repeat(len(figures), 0), digit=each[figures])
 
 
-display(test_images[7, 0], np.hstack((await in_the_hand_of(7, "2026"))[:, 0]))
+written = await in_the_hand_of(7, "2026")
+display(np.hstack([test_images[7, 0], *written[:, 0]]))
