@@ -34,6 +34,7 @@ function show(values) {
   if (values.ways) {
     told = values;
     times = null;
+    if (live && !busy) note('Compiled both ways. Press Measure for the times.');
   }
   if (values.times) take(values.times);
   if (told && (values.ways || values.fusion !== undefined)) stages.show(told, way());
