@@ -80,24 +80,31 @@ export class Cell {
     let timer;
     return {
       begin: () => (timer = setTimeout(() => (this._stop.disabled = false), STOPS_AFTER)),
-      finish: ({ status, text }) => {
+      finish: (answer) => {
         clearTimeout(timer);
         this._stop.disabled = true;
-        if (text && status !== 'ok') this.write('trace', text);
+        if (answer.status !== 'ok') this._tell(answer);
       },
       write: (kind, text) => this.write(kind, text),
       display: (text) => this.display(text),
     };
   }
 
-  finish({ status, milliseconds, text, line }) {
+  finish(answer) {
+    const { status, milliseconds, line } = answer;
     this._stop.disabled = true;
     this.root.dataset.state = status;
     this.root.dataset.runs = Number(this.root.dataset.runs ?? 0) + 1;
     this._state.textContent = { ok: '✓ done', error: '✗ error', interrupted: '◼ stopped', failed: '✗ no Python', restarted: '↻ restarted' }[status] ?? status;
     this._time.textContent = milliseconds === undefined ? '' : seconds(milliseconds);
-    if (text) this.write(status === 'ok' ? 'value' : 'trace', text);
+    this._tell(answer);
     if (status === 'error' && line) this.code.mark(line);
+  }
+
+  /** What came of a run; a lost GPU is opened anew, and needs no advice. */
+  _tell({ status, text, hint, lost }) {
+    if (text) this.write(status === 'ok' ? 'value' : 'trace', text);
+    if (hint && !lost) this.write('note', hint);
   }
 
   clear() {

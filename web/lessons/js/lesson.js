@@ -1,5 +1,6 @@
 // The frame of a lesson: one Python, the cells that run in it one after the other, exercises with their checks.
 
+import { isolate, keepOffline } from '../../js/offline.js';
 import { Session } from '../../js/session.js';
 import { Status } from '../../js/status.js';
 import { Turns } from '../../js/turns.js';
@@ -9,8 +10,8 @@ import { values } from './values.js';
 
 /**
  * Events: `show` (detail: the values that Python gave to the picture), `ready` when the cells of the picture have
- * run, `plot` (detail: a message of `plot`), `wrong` when a call of the picture has not ended well, `lost` when Python
- * restarts.
+ * run, `plot` (detail: a message of `plot`), `wrong` when a call of the picture has not ended well, `lost`
+ * (detail: what happened, in words) when the cells of the picture run again, in another Python or on the GPU opened anew.
  */
 export class Lesson extends EventTarget {
   /** @param {string} folder of the lesson's files, from the page */
@@ -25,7 +26,7 @@ export class Lesson extends EventTarget {
     });
     this.cells = new Map();
     this._listen();
-    this._session.start();
+    isolate().then((reloads) => reloads || this._session.start());
   }
 
   /** Loads the code of the cells and the exercises, and runs those that the picture needs. */
@@ -71,9 +72,10 @@ export class Lesson extends EventTarget {
    * @param {string} source @param {Cell} cell @returns {Promise<boolean>} whether it ended well
    */
   async call(source, cell) {
-    const { status } = await this.run(source, cell.sink);
-    if (status !== 'ok') this.dispatchEvent(new CustomEvent('wrong'));
-    return status === 'ok';
+    const answer = await this.run(source, cell.sink);
+    if (answer.status !== 'ok') this.dispatchEvent(new CustomEvent('wrong'));
+    this._mend(answer);
+    return answer.status === 'ok';
   }
 
   /** Puts a file into Python's working folder. @param {Uint8Array} bytes */
@@ -97,9 +99,18 @@ export class Lesson extends EventTarget {
     cell.set(await this.text(cell.root.dataset.code));
   }
 
-  _runCell(cell, source) {
+  async _runCell(cell, source) {
     cell.waiting();
-    return this.run(source, cell);
+    const answer = await this.run(source, cell);
+    this._mend(answer);
+    return answer;
+  }
+
+  /** Compiling opens a lost GPU anew. */
+  _mend({ lost }) {
+    if (!lost) return;
+    this.dispatchEvent(new CustomEvent('lost', { detail: 'The browser took the GPU away' }));
+    this._start();
   }
 
   /** A check runs the cell first: what is on the screen is what is looked at. */
@@ -139,6 +150,7 @@ export class Lesson extends EventTarget {
     on('progress', (detail) => this._status.progress(detail));
     on('device', ({ device }) => this._status.device(device));
     on('ready', ({ versions }) => this._status.ready(versions));
+    this._session.addEventListener('ready', async () => this._status.kept(await keepOffline()), { once: true });
     on('failed', ({ message }) => this._status.failed(message));
     on('state', (state) => {
       this._status.state(state);
@@ -153,7 +165,7 @@ export class Lesson extends EventTarget {
   _restart() {
     this._checks = undefined;
     this._session.restart();
-    this.dispatchEvent(new CustomEvent('lost'));
+    this.dispatchEvent(new CustomEvent('lost', { detail: 'Python restarted' }));
     this._start();
   }
 }
