@@ -21,14 +21,13 @@ export class TensorGrad extends HTMLElement {
   async connectedCallback() {
     if (this._python) return; // moved within its page
     this._python = pythonOf(this.hasAttribute('isolated'));
-    this._python.session.addEventListener('state', ({ detail }) => detail === 'loading' && (this._ran = null));
     this._made = this._make();
     await this._made.catch((error) => console.error(`<tensor-grad>: ${error.message}`));
   }
 
   disconnectedCallback() {
     // One that is only moved is connected again by then. A Python that others share goes on.
-    queueMicrotask(() => !this.isConnected && this.hasAttribute('isolated') && this._python.session.end());
+    queueMicrotask(() => !this.isConnected && this.hasAttribute('isolated') && this._python.end());
   }
 
   /** Runs the code as it is on the screen, after what it needs. @returns {Promise<{status: string}>} */
@@ -38,8 +37,10 @@ export class TensorGrad extends HTMLElement {
   }
 
   async _make() {
-    if (document.readyState === 'loading') await new Promise((resolve) => addEventListener('DOMContentLoaded', resolve, { once: true }));
-    const [sheets, code] = await Promise.all([styles(), this._code()]);
+    if (document.readyState === 'loading') {
+      await new Promise((resolve) => addEventListener('DOMContentLoaded', resolve, { once: true }));
+    }
+    const [sheets, { code, problem }] = await Promise.all([styles(), this._code()]);
     const shadow = this.attachShadow({ mode: 'open', delegatesFocus: true });
     shadow.adoptedStyleSheets = sheets;
     const root = make('div');
@@ -51,6 +52,7 @@ export class TensorGrad extends HTMLElement {
     this._live.setAttribute('role', 'status');
     this._cell = new Cell(root, this._host());
     this._cell.set(code);
+    if (problem) this._cell.write('error', problem);
     if (height) {
       frame.dataset.fixed = '';
       frame.style.height = /^\d+$/.test(height) ? `${height}px` : height;
@@ -78,21 +80,32 @@ export class TensorGrad extends HTMLElement {
     return { label: of('label', 'Python'), lines: of('lines', '3'), height: of('height', '') };
   }
 
+  /** @returns {Promise<{code: string, problem: string}>} that of its file, or where there is none, its text */
   async _code() {
     const holder = this.querySelector('pre, script') ?? this;
-    const own = cleanPaste(holder.textContent.replace(/^\s*\n/, ''));
-    if (!this.hasAttribute('src')) return own;
+    const code = cleanPaste(holder.textContent.replace(/^\s*\n/, ''));
+    if (!this.hasAttribute('src')) return { code, problem: '' };
     const url = new URL(this.getAttribute('src'), document.baseURI);
-    const response = await fetch(url);
-    if (!response.ok) throw new Error(`${url}: ${response.status} ${response.statusText}`);
-    return response.text();
+    try {
+      const response = await fetch(url);
+      if (!response.ok) throw new Error(`${response.status} ${response.statusText}`);
+      return { code: await response.text(), problem: '' };
+    } catch (error) {
+      return { code, problem: `${url} could not be loaded: ${error.message}\n` };
+    }
   }
 
   _run(cell, source) {
     cell.waiting();
-    this._ran = this._runAfterNeeds(cell, source);
-    this._ran.then(({ status }) => this.dispatchEvent(new CustomEvent('done', { detail: { status } })));
-    return this._ran;
+    const run = this._runAfterNeeds(cell, source);
+    this._last = { run, life: this._python.life };
+    run.then(({ status }) => this.dispatchEvent(new CustomEvent('done', { detail: { status } })));
+    return run;
+  }
+
+  /** Its last run, or one now where it has not run in the Python that there is. */
+  _once() {
+    return this._last?.life === this._python.life ? this._last.run : this.run();
   }
 
   async _runAfterNeeds(cell, source) {
@@ -109,7 +122,7 @@ export class TensorGrad extends HTMLElement {
     for (const id of ids) {
       const other = document.getElementById(id);
       if (!(other instanceof TensorGrad)) return { status: 'error', text: `This cell needs "${id}", and no cell has this id.\n` };
-      const { status } = await (other._ran ?? other.run());
+      const { status } = await other._once();
       if (status !== 'ok') return { status: 'error', text: `This cell needs "${id}", which did not end well.\n` };
     }
     return null;
@@ -170,9 +183,10 @@ export class TensorGrad extends HTMLElement {
     const point = async () => (link.href = await linkTo(this._cell.code.text, PLAYGROUND));
     for (const type of ['pointerenter', 'focus']) link.addEventListener(type, point);
     point();
-    text.textContent = this._python.session.state === 'ready' ? 'Python is ready' : 'Python is loaded into this page at the first run';
+    text.textContent = this._python.session.loaded ? 'Python is ready' : 'Python is loaded into this page at the first run';
     this._follow({ line, text, bar, device, detail, live: make('p') });
-    return make('div', { className: 'embed-foot' }, line, make('div', { className: 'device' }, make('span', { className: 'device-name' }, device), detail), link);
+    const where = make('div', { className: 'device' }, make('span', { className: 'device-name' }, device), detail);
+    return make('div', { className: 'embed-foot' }, line, where, link);
   }
 
   _follow(parts) {

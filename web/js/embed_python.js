@@ -16,6 +16,7 @@ class Python {
     this.session = new Session();
     this._turns = new Turns(this.session);
     this._mustRestart = false;
+    this.life = 0; // another number when what ran before is lost
     const on = (type, handler) => this.session.addEventListener(type, ({ detail }) => handler(detail));
     on('download', ({ name, bytes }) => download(name, bytes));
     on('choose', ({ accept }) =>
@@ -58,8 +59,15 @@ class Python {
     this.session.interrupt();
   }
 
+  /** Throws it away; another one starts with the next run. */
+  end() {
+    this.life += 1;
+    this.session.end();
+  }
+
   _restart(say) {
-    say('A busy loop was ended by a restart of Python: the names of all cells that share it are gone.');
-    this.session.restart();
+    say('Python was restarted to end this: the names of all cells that share it are gone.');
+    this.end();
+    this.session.start();
   }
 }
