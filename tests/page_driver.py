@@ -136,11 +136,12 @@ def paste(into: Locator, text: str) -> None:
     """As the clipboard does it; headless Chromium lets no page read the real one."""
     into.focus()
     into.evaluate(
-        """(_, text) => {
+        """(element, text) => {
             const data = new DataTransfer();
             data.setData('text/plain', text);
             const event = new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true});
-            if (document.activeElement.dispatchEvent(event)) document.execCommand('insertText', false, text);
+            const focused = element.getRootNode().activeElement;
+            if (focused.dispatchEvent(event)) document.execCommand('insertText', false, text);
         }""",
         text,
     )

@@ -28,9 +28,10 @@ export class Cell {
     root.setAttribute('aria-label', title);
     this._button = make('button', { type: 'button', className: 'primary', title: 'Ctrl+Enter' }, 'Run');
     this._stop = make('button', { type: 'button', disabled: true }, 'Stop');
-    this._restore = make('button', { type: 'button', disabled: true, title: 'Back to the code of the lesson' }, 'Reset');
+    this._restore = make('button', { type: 'button', disabled: true, title: 'Back to the code as it was' }, 'Reset');
     this._time = make('span', { className: 'cell-time' });
     this._state = make('span', { className: 'cell-state' });
+    this._state.setAttribute('role', 'status');
     this.buttons = make('div', { className: 'buttons' }, this._restore, this._stop, this._button);
     this._output = make('div', { className: 'cell-output', tabIndex: 0 });
     this._output.setAttribute('role', 'log');
@@ -94,7 +95,7 @@ export class Cell {
     this._stop.disabled = true;
     this.root.dataset.state = status;
     this.root.dataset.runs = Number(this.root.dataset.runs ?? 0) + 1;
-    this._state.textContent = { ok: '✓ done', error: '✗ error', interrupted: '◼ stopped' }[status] ?? status;
+    this._state.textContent = { ok: '✓ done', error: '✗ error', interrupted: '◼ stopped', failed: '✗ no Python', restarted: '↻ restarted' }[status] ?? status;
     this._time.textContent = milliseconds === undefined ? '' : seconds(milliseconds);
     this._tell(answer);
     if (status === 'error' && line) this.code.mark(line);

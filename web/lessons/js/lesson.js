@@ -3,6 +3,7 @@
 import { isolate, keepOffline } from '../../js/offline.js';
 import { Session } from '../../js/session.js';
 import { Status } from '../../js/status.js';
+import { Turns } from '../../js/turns.js';
 import { Cell } from './cell.js';
 import { make, part } from './make.js';
 import { values } from './values.js';
@@ -18,9 +19,7 @@ export class Lesson extends EventTarget {
     super();
     this._folder = new URL(`${folder}/`, document.baseURI);
     this._session = new Session();
-    this._turn = Promise.resolve(); // when the last run in the queue has ended
-    this._sink = null;
-    this._ready = new Promise((resolve) => (this._isReady = resolve));
+    this._turns = new Turns(this._session);
     this._status = new Status({
       line: part('status'), text: part('status-text'), bar: part('status-bar'),
       device: part('device'), detail: part('device-detail'), live: part('live'),
@@ -62,20 +61,10 @@ export class Lesson extends EventTarget {
   /**
    * Runs Python when what was asked for before has ended.
    * @param {string} source
-   * @param {{begin?: Function, write: Function, display: Function, finish?: Function} | null} sink takes the output
+   * @param {import('../../js/turns.js').Sink | null} sink takes the output
    */
   run(source, sink = null) {
-    const turn = this._turn.then(async () => {
-      await this._ready;
-      this._sink = sink;
-      sink?.begin?.();
-      const answer = await this._session.run(source, true);
-      sink?.finish?.(answer);
-      this._sink = null;
-      return answer;
-    });
-    this._turn = turn.catch((error) => console.error(error));
-    return turn;
+    return this._turns.run(source, sink);
   }
 
   /**
@@ -91,7 +80,7 @@ export class Lesson extends EventTarget {
 
   /** Puts a file into Python's working folder. @param {Uint8Array} bytes */
   async put(name, bytes) {
-    await this._ready;
+    await this._turns.started;
     return this._session.put(name, bytes);
   }
 
@@ -160,18 +149,13 @@ export class Lesson extends EventTarget {
     const on = (type, handler) => this._session.addEventListener(type, ({ detail }) => handler(detail));
     on('progress', (detail) => this._status.progress(detail));
     on('device', ({ device }) => this._status.device(device));
-    on('ready', ({ versions }) => {
-      this._status.ready(versions);
-      this._isReady();
-    });
+    on('ready', ({ versions }) => this._status.ready(versions));
     this._session.addEventListener('ready', async () => this._status.kept(await keepOffline()), { once: true });
     on('failed', ({ message }) => this._status.failed(message));
     on('state', (state) => {
       this._status.state(state);
       if (state !== 'loading') for (const cell of this.cells.values()) cell.code.upgrade();
     });
-    on('write', ({ stream, text }) => this._sink?.write(stream, text));
-    on('display', ({ text }) => this._sink?.display(text));
     on('plot', ({ text }) => this.dispatchEvent(new CustomEvent('plot', { detail: text })));
     on('show', ({ text }) => this.dispatchEvent(new CustomEvent('show', { detail: values(text) })));
     on('stuck', ({ canRestartOnly }) => canRestartOnly && this._restart());
@@ -179,7 +163,6 @@ export class Lesson extends EventTarget {
 
   /** A busy loop that nothing else ends: another Python, which runs the cells of the picture again. */
   _restart() {
-    this._ready = new Promise((resolve) => (this._isReady = resolve));
     this._checks = undefined;
     this._session.restart();
     this.dispatchEvent(new CustomEvent('lost', { detail: 'Python restarted' }));
