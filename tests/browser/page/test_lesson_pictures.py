@@ -73,7 +73,7 @@ def test_what_is_written_is_recognised_in_eight_of_ten(open_page: Callable[..., 
     changes(page, middle, way)
     assert "drawn at random" in lesson.check("try_hand.py")
     assert lesson.check("try_hand.py", answer("pictures", "hand")).startswith("✓ Right: one hand")
-    lesson.keep("lesson-pictures-desktop-light")
+    lesson.keep("lesson-pictures")
     assert lesson.problems == []
 
 
@@ -91,5 +91,5 @@ def test_on_a_phone_one_step_is_made_and_bits_are_counted(open_page: Callable[..
     nats = answer("pictures", "bits").replace(" / np.log(2)", "")
     assert "a bit is log 2" in lesson.check("try_bits.py", nats)
     assert lesson.check("try_bits.py", answer("pictures", "bits")).startswith("✓ Right")
-    lesson.keep("lesson-pictures-phone-dark")
+    lesson.keep("lesson-pictures")
     assert lesson.problems == []
