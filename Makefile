@@ -1,7 +1,7 @@
 # `make` lists what there is to do. Every target does the set-up that it needs, once.
 #
 # Variables: PYTHON=python3.12 (the interpreter of .venv), PORT=8000 (make serve),
-#            PYODIDE=cdn (make site: take Pyodide from its CDN in place of hosting it),
+#            PYODIDE=cdn (make site: take Pyodide's large files from a CDN in place of hosting them),
 #            ARGS="-k name" (make unit, make browser: passed to pytest), WORKERS=2 (make test: processes),
 #            EXAMPLES="mnist" (make examples: those alone).
 

@@ -177,7 +177,8 @@ def looked_at(
             seen = f"{name}-{'phone' if size['width'] < 500 else 'desktop'}-{scheme}"
             screenshot(page, seen)
             assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], seen
-            assert violations(page) == [], seen
+            found = violations(page)
+            assert found == [], (seen, found)
     page.emulate_media(color_scheme="light")
     if before:
         page.set_viewport_size(before)

@@ -1,12 +1,11 @@
 """Assemble `build/site`: the pages of web/, Pyodide, our wheel with bytecode, vendored libraries and data.
 
-`PYODIDE=cdn` in the environment makes a small site that takes Pyodide and numpy from
-Pyodide's CDN (as sources, so it starts slower); by default everything is hosted here.
+`PYODIDE=cdn` in the environment makes a small site that takes what is large of Pyodide, and numpy, from a CDN (as
+sources, so it starts slower); by default everything is hosted here.
 """
 
 from __future__ import annotations
 
-import base64
 import email
 import hashlib
 import json
@@ -14,71 +13,113 @@ import os
 import shutil
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from compile_pyodide import CDN, compile_archives, cut_lock, write_lock
-from pages import rendered
-from paths import BUILD, DIST, DOWNLOADS, PYODIDE, ROOT, SITE, fail, fresh, run, sha256
+from compile_pyodide import CDN_CORE, CDN_WHEELS, compile_archives, cut_lock, write_lock
+from pages import policy_of, rendered
+from paths import BUILD, DIST, DOWNLOADS, PYODIDE, ROOT, SITE, fail, fresh, integrity, run, sha256
 from vendor import vendor
 
 WEB = ROOT / "web"
 NOT_SERVED = ("vendor.json", "lessons.json", "drawing.svg", "templates", "__pycache__")
-CDN_LOADER = """// Pyodide from its CDN, with this site's lock file.
-import { loadPyodide as load } from "{cdn}pyodide.mjs";
-export const loadPyodide = (options) => load({ ...options, indexURL: "{cdn}" });
+CDN_LOADER = """// Pyodide, whose large files come from a CDN: data, each file checked against its hash.
+// The JavaScript is this site's own, so that the policy need not allow any other.
+import { loadPyodide as load } from './loader.mjs';
+
+const CDN = '{cdn}';
+const FILES = {files};
+
+export async function loadPyodide(options) {
+  const before = globalThis.fetch;
+  globalThis.fetch = (input, init) => {
+    const file = String(input.url ?? input).split('/').pop();
+    return file in FILES ? before(CDN + file, { ...init, integrity: FILES[file] }) : before(input, init);
+  };
+  try {
+    return await load(options);
+  } finally {
+    globalThis.fetch = before;
+  }
+}
 """
+FROM_CDN = ("pyodide.asm.wasm", "python_stdlib.zip")
 
 
 def main() -> None:
     """Fill `build/site`, replacing what is there."""
+    place = os.environ.get("PYODIDE") or "self"
+    if place not in ("self", "cdn"):
+        fail(f"PYODIDE is {place!r}; it can be 'self' (host it with the site) or 'cdn'")
+    places = (CDN_CORE, CDN_WHEELS) if place == "cdn" else ()
     target = fresh(BUILD / "site.new")
     if WEB.is_dir():
         shutil.copytree(WEB, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*NOT_SERVED))
-        for path, text in rendered().items():
+        for path, text in rendered(allow(target / "_headers", places)).items():
             (target / path).write_text(text, encoding="utf-8")
         vendor(fresh(target / "vendor"))
     (target / "tensorgrad").mkdir()
     for name in ("replay.js", "program.js"):
         shutil.copy(ROOT / "tensorgrad" / "device" / name, target / "tensorgrad" / name)
     shutil.copytree(BUILD / "data", target / "data")
-    place = os.environ.get("PYODIDE") or "self"
+    remote: dict[str, str] = {}
     if place == "cdn":
-        pyodide_from_cdn(target / "pyodide", CDN)
-    elif place == "self":
-        shutil.copytree(PYODIDE, target / "pyodide")
+        remote = pyodide_from_cdn(target / "pyodide", *places)
     else:
-        fail(f"PYODIDE is {place!r}; it can be 'self' (host it with the site) or 'cdn'")
+        shutil.copytree(PYODIDE, target / "pyodide")
     add_wheel(target / "pyodide")
-    list_files(target)
+    list_files(target, remote)
     shutil.rmtree(SITE, ignore_errors=True)
     target.rename(SITE)
     size = sum(file.stat().st_size for file in SITE.rglob("*") if file.is_file())
     print(f"{SITE.relative_to(ROOT)}: {size / 1e6:.1f} MB")
 
 
-def list_files(target: Path) -> None:
-    """What the service worker keeps, each file with its hash; and their common version, in the list and in itself."""
+def allow(headers: Path, places: Sequence[str]) -> str:
+    """Have the policy of a file of headers allow that data comes from these places too, and give it."""
+    text = headers.read_text(encoding="utf-8")
+    headers.write_text(text.replace("connect-src 'self'", " ".join(("connect-src 'self'", *places))), encoding="utf-8")
+    return policy_of(headers)
+
+
+def list_files(target: Path, remote: dict[str, str]) -> None:
+    """What the service worker keeps, each file with its hash; and their common version, in the list and in itself.
+
+    Args:
+        remote: of files that come from elsewhere, by address.
+    """
     files = {
-        path.relative_to(target).as_posix(): "sha256-" + base64.b64encode(bytes.fromhex(sha256(path))).decode()
+        path.relative_to(target).as_posix(): integrity(sha256(path))
         for path in sorted(target.rglob("*"))
         if path.is_file() and path.name not in ("_headers", "service.js")
     }
+    files |= remote
     version = hashlib.sha256(json.dumps(files).encode()).hexdigest()[:16]
     (target / "files.json").write_text(json.dumps({"version": version, "files": files}, indent=1))
     worker = target / "service.js"
     worker.write_text(worker.read_text().replace("'unversioned'", f"'{version}'"))
 
 
-def pyodide_from_cdn(target: Path, cdn: str) -> None:
-    """A loader that points to the CDN, and a lock with the CDN's addresses."""
+def pyodide_from_cdn(target: Path, core: str, wheels: str) -> dict[str, str]:
+    """Pyodide's JavaScript, a loader that takes the rest from two places of a CDN, and a lock with its addresses.
+
+    Returns:
+        The hash of each file that comes from there, by address.
+    """
     target.mkdir()
-    (target / "pyodide.mjs").write_text(CDN_LOADER.replace("{cdn}", cdn))
-    lock = json.loads((DOWNLOADS / "pyodide-lock.json").read_text())
-    write_lock(target / "pyodide-lock.json", cut_lock(lock, hosted_at=cdn))
+    files = {name: integrity(sha256(DOWNLOADS / name)) for name in FROM_CDN}
+    shutil.copy(DOWNLOADS / "pyodide.mjs", target / "loader.mjs")
+    shutil.copy(DOWNLOADS / "pyodide.asm.mjs", target)
+    loader = CDN_LOADER.replace("{cdn}", core).replace("{files}", json.dumps(files))
+    (target / "pyodide.mjs").write_text(loader)
+    lock = cut_lock(json.loads((DOWNLOADS / "pyodide-lock.json").read_text()), hosted_at=wheels)
+    write_lock(target / "pyodide-lock.json", lock)
+    packages = {entry["file_name"]: integrity(entry["sha256"]) for entry in lock["packages"].values()}
+    return {core + name: digest for name, digest in files.items()} | packages
 
 
 def add_wheel(target: Path) -> None:

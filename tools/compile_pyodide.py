@@ -14,7 +14,10 @@ from pathlib import Path
 from fetch_pyodide import CORE, PACKAGES, PYODIDE_VERSION
 from paths import BUILD, DOWNLOADS, PYODIDE, fresh, run, sha256
 
-CDN = f"https://cdn.jsdelivr.net/pyodide/v{PYODIDE_VERSION}/full/"
+CDN_CORE = f"https://cdn.jsdelivr.net/npm/pyodide@{PYODIDE_VERSION}/"
+"""npm's package, the same bytes as in `build/downloads`."""
+
+CDN_WHEELS = f"https://cdn.jsdelivr.net/pyodide/v{PYODIDE_VERSION}/full/"
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import os
 import shutil
@@ -50,6 +51,11 @@ def fail(message: str) -> NoReturn:
     """Say what went wrong and stop."""
     print(f"error: {message}", file=sys.stderr)
     raise SystemExit(1)
+
+
+def integrity(digest: str) -> str:
+    """A SHA-256 in hex as `fetch` and the service worker want it."""
+    return "sha256-" + base64.b64encode(bytes.fromhex(digest)).decode()
 
 
 def sha256(path: Path) -> str:

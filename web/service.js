@@ -12,7 +12,9 @@ self.addEventListener('install', () => self.skipWaiting());
 self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()));
 self.addEventListener('fetch', (event) => {
   const { request } = event;
-  if (request.method === 'GET' && request.url.startsWith(self.registration.scope)) event.respondWith(answer(request));
+  // Of the site, or what it takes from a CDN with a hash.
+  const ours = request.url.startsWith(self.registration.scope) || request.integrity;
+  if (request.method === 'GET' && ours) event.respondWith(answer(request));
 });
 // The page asks once Python is there: a first visit does not load everything twice at the same time.
 self.addEventListener('message', (event) => {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import queue
+import shutil
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from assemble_site import add_wheel, lock_entry, pyodide_from_cdn
+from assemble_site import WEB, add_wheel, allow, lock_entry, pyodide_from_cdn
 from build_wheel import build
-from compile_pyodide import compile_archives
-from paths import DIST, DOWNLOADS, SITE, sha256
+from compile_pyodide import CDN_CORE, CDN_WHEELS, compile_archives
+from pages import policy_of
+from paths import DIST, DOWNLOADS, SITE, integrity, sha256
 from tensorgrad.testing.browser import CHROMIUM_FLAGS, SOFTWARE_ADAPTER, BrowserThread, find_chromium
 from tensorgrad.testing.server import StaticServer
 
@@ -144,11 +146,14 @@ def test_the_site_imports_bytecode_and_keeps_sources(python: Callable[..., Any])
 
 def test_a_site_can_take_pyodide_from_another_origin(python: Callable[..., Any], tmp_path: Path, wheel: Path):
     with StaticServer({"/cdn/": DOWNLOADS}) as cdn:
-        pyodide_from_cdn(tmp_path / "pyodide", cdn.url + "/cdn/")
+        remote = pyodide_from_cdn(tmp_path / "pyodide", cdn.url + "/cdn/", cdn.url + "/cdn/")
         add_wheel(tmp_path / "pyodide")
+        # What is executed as JavaScript is the site's own.
         assert sorted(file.name for file in (tmp_path / "pyodide").iterdir()) == sorted(
-            ["pyodide.mjs", "pyodide-lock.json", wheel.name]
+            ["pyodide.mjs", "loader.mjs", "pyodide.asm.mjs", "pyodide-lock.json", wheel.name]
         )
+        assert not [address for address in remote if address.endswith("js")]
+        assert {f"{cdn.url}/cdn/{name}" for name in ("pyodide.asm.wasm", "python_stdlib.zip")} < set(remote)
         text = python(
             {"/pyodide/": tmp_path / "pyodide"},
             """
@@ -159,6 +164,24 @@ def test_a_site_can_take_pyodide_from_another_origin(python: Callable[..., Any],
     str((np.__file__, tg.__version__))
     """,
         )
+        # What has another hash than it should have is not taken.
+        loader, right = tmp_path / "pyodide" / "pyodide.mjs", remote[cdn.url + "/cdn/python_stdlib.zip"]
+        loader.write_text(loader.read_text().replace(right, integrity(sha256(wheel))))
+        with pytest.raises(Exception, match="ExitStatus"):  # without the file Python gives up
+            python({"/pyodide/": tmp_path / "pyodide"}, "1")
     numpy_file, version = ast.literal_eval(text)
     assert numpy_file.endswith("numpy/__init__.py")
     assert version in wheel.name
+
+
+def test_only_a_site_that_uses_a_cdn_allows_it_and_for_data_alone(tmp_path: Path):
+    headers = tmp_path / "_headers"
+    shutil.copy(WEB / "_headers", headers)
+    assert allow(headers, ()) == policy_of(WEB / "_headers")
+    assert allow(headers, (CDN_CORE, CDN_WHEELS)) == policy_of(headers)
+    before, after = (
+        {name: sources for name, *sources in (part.split() for part in policy_of(file).split(";"))}
+        for file in (WEB / "_headers", headers)
+    )
+    assert after.pop("connect-src") == [*before.pop("connect-src"), CDN_CORE, CDN_WHEELS]
+    assert after == before

@@ -122,6 +122,7 @@ def test_what_is_not_finite_is_counted_and_large_arrays_are_thinned() -> None:
 def test_the_graph_is_folded_by_lines_and_unfolds_to_its_nodes(train: tg.Train) -> None:
     found = ask("graph", program=number())
     rows = found["rows"]
+    assert "MLP.forward" in {row["scope"] for row in rows}
     assert found["nodes"] == sum(row["count"] for row in rows) == len(train.graph.nodes)
     unfolded = [ask("nodes", program=number(), row=i)["nodes"] for i in range(len(rows))]
     texts = {f"{node['result']} = {node['call']}" for nodes in unfolded for node in nodes}

@@ -1,4 +1,5 @@
-// The graph of a program, folded by the lines that it came from; arcs tell which line reads which.
+// The graph of a program, folded by its parts, the functions of the program and their lines, down to the single operation;
+// arcs tell which line reads which.
 
 import { counted, draw, lineLink, make, opener, showCount } from './inspector_parts.js';
 
@@ -19,17 +20,44 @@ export class Graph {
     this._arcs = draw('svg', { class: 'graph-arcs', 'aria-hidden': 'true' });
     this._lines = found.rows.map((row, i) => this._line(row, i));
     this._list = make('div', 'graph-rows', this._arcs);
-    let part = null;
-    found.rows.forEach((row, i) => {
-      if (row.part !== part && (found.rows.at(-1).part !== 'forward')) this._list.append(make('h3', 'graph-part', PARTS[row.part]));
-      part = row.part;
-      this._list.append(this._lines[i].line);
-    });
+    const all = found.rows.map((row, i) => ({ ...row, i }));
+    const parts = runs(all, ({ part }) => part);
+    for (const part of parts) {
+      const into = parts.length > 1 ? this._fold('h3', PARTS[part[0].part], part, this._list) : this._list;
+      for (const lines of runs(part, ({ scope }) => scope)) {
+        const box = lines.length > 1 ? this._fold('h4', lines[0].scope, lines, into) : into;
+        box.append(...lines.map(({ i }) => this._lines[i].line));
+      }
+    }
     const words = `${counted(found.nodes, 'operation')} after all passes, from ${counted(found.rows.length, 'line')}. An arc leads from a line to one that it reads.`;
     this._box.append(make('p', 'inspector-summary', words), this._list);
     this._resized.disconnect();
     this._resized.observe(this._list);
     return undefined;
+  }
+
+  /** A heading that folds what comes below it. @returns {HTMLElement} where that is to be put */
+  _fold(tag, name, lines, into) {
+    const count = lines.reduce((sum, line) => sum + line.count, 0);
+    const button = make('button', 'graph-open', `${name}: ${counted(count, 'operation')} from ${counted(lines.length, 'line')}`);
+    button.type = 'button';
+    const box = make('div', 'graph-fold');
+    opener(button, box, () => {});
+    button.click();
+    into.append(make(tag, 'graph-part', button), box);
+    return box;
+  }
+
+  /** The heading of the largest fold that hides a line; the line itself where it can be seen. */
+  _seen(line) {
+    return this._folds(line).at(-1)?.previousElementSibling ?? line;
+  }
+
+  /** The folded boxes that a line is in, from the inside to the outside. */
+  _folds(line) {
+    const found = [];
+    for (let box = line.parentElement; box !== this._list; box = box.parentElement) if (box.hidden) found.push(box);
+    return found;
   }
 
   _line({ site, count, ops }, i) {
@@ -78,7 +106,8 @@ export class Graph {
   }
 
   async _visit(node, row) {
-    const { open, nodes } = this._lines[row];
+    const { line, open, nodes } = this._lines[row];
+    for (const box of this._folds(line)) box.previousElementSibling.firstElementChild.click();
     if (nodes.hidden) open.click();
     for (let tries = 0; tries < 100 && !nodes.hasChildNodes(); tries++) await new Promise((done) => setTimeout(done, 50));
     const item = nodes.querySelector(`[data-node="${node}"]`);
@@ -92,9 +121,9 @@ export class Graph {
     if (!width) return; // not in sight
     const height = this._list.scrollHeight;
     for (const [name, value] of [['height', height], ['viewBox', `0 0 ${width} ${height}`]]) this._arcs.setAttribute(name, value);
-    const middle = this._lines.map(({ line }) => line.offsetTop + 17);
+    const middle = this._lines.map(({ line }) => this._seen(line).offsetTop + 17);
     const paths = this._found.rows.flatMap(({ reads }, i) =>
-      reads.map((from) => {
+      reads.filter((from) => middle[from] !== middle[i]).map((from) => { // within a fold there is nothing to see
         const far = Math.abs(middle[i] - middle[from]);
         const out = width - Math.min(width - 3, 10 + far / 8);
         return draw('path', { d: `M${width} ${middle[from]}C${out} ${middle[from]} ${out} ${middle[i]} ${width} ${middle[i]}`, 'data-ends': `${from} ${i}` });
@@ -108,4 +137,14 @@ export class Graph {
     this._near = i;
     for (const path of this._arcs.children) path.classList.toggle('near', path.dataset.ends.split(' ').includes(String(i)));
   }
+}
+
+/** Neighbours that are alike, together. */
+function runs(all, kind) {
+  const found = [];
+  for (const one of all) {
+    if (found.length && kind(found.at(-1)[0]) === kind(one)) found.at(-1).push(one);
+    else found.push([one]);
+  }
+  return found;
 }

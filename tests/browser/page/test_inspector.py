@@ -20,7 +20,8 @@ class Looked(nn.Module):
         self.inner, self.outer = nn.Linear(3, 4), nn.Linear(4, 1)
 
     def forward(self, x):
-        return self.outer(tg.tanh(self.inner(x)))
+        hidden = tg.tanh(self.inner(x))
+        return self.outer(hidden)
 
 loss_fn = lambda model, x, y: tg.mse_loss(model(x), y)
 specs = {"x": tg.f32[8, 3], "y": tg.f32[8, 1]}
@@ -98,11 +99,23 @@ def test_memory_parameters_and_graph_are_seen_with_the_keyboard_alone(repl: Repl
     expect(node).to_be_visible()
     looked_at(page, "inspector-graph")
     node.locator("button").first.press("Enter")
-    assert page.evaluate("String(getSelection()).trim()") == "return self.outer(tg.tanh(self.inner(x)))"
+    assert page.evaluate("String(getSelection()).trim()") == "return self.outer(hidden)"
     # An operand leads to its node, on whichever line that is.
     operand = node.locator("button").nth(1)
     number = operand.inner_text().removeprefix("%")
     operand.press("Enter")
     expect(panel.locator(f"[data-node='{number}']")).to_be_focused()
+    # Functions and parts are folded too; an operand that is folded away is unfolded.
+    for name in ("Looked.forward: ", "Forward: "):
+        fold = panel.get_by_role("button", name=name).first
+        fold.press("Enter")
+        expect(line).to_be_hidden()
+        fold.press("Enter")
+        expect(line).to_be_visible()
+    panel.get_by_role("button", name="Forward: ").first.press("Enter")
+    backward = panel.locator(".graph-line", has_text="return self.outer").last
+    backward.locator(".graph-open").press("Enter")
+    backward.locator("li", has_text="matmul").first.locator("button").nth(1).press("Enter")
+    expect(panel.locator("li:focus")).to_be_visible()
     page.keyboard.press("Alt+i")
     expect(panel).to_be_hidden()

@@ -84,7 +84,7 @@ def test_fusion_is_faster_and_every_stage_is_linked(open_page: Callable[..., Rep
     expect(page.locator("#fused-kernels")).to_have_text("1")
     expect(page.locator("#apart-kernels")).to_have_text("3")
     expect(page.locator("#fused-clock")).to_have_text("–")
-    lesson.keep("lesson-gpu-desktop-light")
+    lesson.keep("lesson-gpu")
     lesson.run("relu.py", source.replace("tg.sin(x)", "tg.sin(y)"))
     expect(page.locator("#note")).to_contain_text("raised an error")
     expect(lesson.cell("relu.py").locator(".cell-output")).to_contain_text("NameError: name 'y' is not defined")
@@ -120,5 +120,5 @@ def test_on_a_phone_workgroups_and_exercises(open_page: Callable[..., Repl], url
     assert lesson.check("try_bytes.py", answer("gpu", "bytes")).startswith("✓ Right")
     assert "It compiles to 1: map add" in lesson.check("try_two.py")
     assert lesson.check("try_two.py", answer("gpu", "two")).startswith("✓ Right: row sum, then map sub")
-    lesson.keep("lesson-gpu-phone-dark")
+    lesson.keep("lesson-gpu")
     assert lesson.problems == []

@@ -80,7 +80,7 @@ def test_the_network_gets_below_the_bigrams(open_page: Callable[..., Repl], url:
     expect(page.locator("#map-caption")).to_contain_text("Layer 2, head 4: “j” (letter 1) takes")
     page.click("#finish")
     expect(page.locator("#finished li")).to_have_text([re.compile("^jos")] * 8, timeout=TRAIN)
-    lesson.keep("lesson-names-desktop-light")
+    lesson.keep("lesson-names")
     # Without the mask it copies; the reader's test finds that out.
     assert "There is no `peeking_answers` yet" in lesson.check(
         "try_ahead.py", answer("names", "ahead").partition("print")[0]
@@ -128,5 +128,5 @@ def test_on_a_phone_the_keyboard_is_enough(open_page: Callable[..., Repl], url: 
     turned = answer("names", "temperature").replace("/ temperature", "* temperature")
     assert "turned round" in lesson.check("try_temperature.py", turned)
     assert lesson.check("try_temperature.py", answer("names", "temperature")).startswith("✓ Right")
-    lesson.keep("lesson-names-phone-dark")
+    lesson.keep("lesson-names")
     assert lesson.problems == []

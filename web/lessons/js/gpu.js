@@ -159,6 +159,6 @@ lesson.addEventListener('ready', () => {
   note('Live: take an expression, turn fusion off and on, and measure.');
 });
 lesson.addEventListener('wrong', () => note('The code raised an error, or was stopped: it stands below the expression.', 'error'));
-lesson.addEventListener('lost', () => note('Python restarted: the cells run again.'));
+lesson.addEventListener('lost', ({ detail }) => note(`${detail}: the cells run again.`));
 note('A recorded run, until Python is here. Point at a line.', 'recorded');
 lesson.open();

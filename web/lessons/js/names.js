@@ -176,9 +176,9 @@ lesson.addEventListener('wrong', () => {
   pause();
   note('The code raised an error, or was stopped: it stands below its cell.', 'error');
 });
-lesson.addEventListener('lost', () => {
+lesson.addEventListener('lost', ({ detail }) => {
   pause();
-  note('Python restarted: the cells run again.');
+  note(`${detail}: the cells run again.`);
 });
 note('A recorded run, until Python is here. The temperature can be changed already.', 'recorded');
 lesson.open();

@@ -5,8 +5,11 @@ All of it is read from what the library tells of a program itself: `tensorgrad.i
 
 from __future__ import annotations
 
+import ast
 import base64
+import functools
 import json
+import linecache
 import math
 import weakref
 from collections.abc import Awaitable, Callable, Iterable
@@ -147,6 +150,7 @@ async def _graph(program: int) -> dict[str, Any]:
             {
                 "part": line.part,
                 "site": _site(line.site),
+                "scope": _scope(line.site),
                 "count": len(line.nodes),
                 "ops": list(dict.fromkeys(node.op for node in line.nodes)),
                 "reads": sorted(reads),
@@ -266,6 +270,28 @@ def _site(site: CallSite | None) -> dict[str, Any] | None:
     if site is None:
         return None
     return {"file": PurePath(site.file).name, "line": site.line, "text": source_line(site), "in": site.function}
+
+
+def _scope(site: CallSite | None) -> str:
+    """The function that a line is in, a method's with its class: `Model.forward`."""
+    if site is None:
+        return "no line of yours"
+    around = [
+        name for name, first, last in _scopes("".join(linecache.getlines(site.file))) if first <= site.line <= last
+    ]
+    return ".".join(around) or site.function
+
+
+@functools.lru_cache(8)
+def _scopes(source: str) -> list[tuple[str, int, int]]:
+    """The classes and functions of a program with their first and last line, those outside first."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except SyntaxError:  # its lines are no longer those that ran
+        return []
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [(node.name, node.lineno, node.end_lineno or node.lineno) for node in nodes if isinstance(node, kinds)]
+    return sorted(found, key=lambda scope: scope[1])
 
 
 def _sites(sites: Iterable[CallSite]) -> list[dict[str, Any] | None]:
