@@ -33,14 +33,14 @@ function numpy(why) {
 
 function describe(adapter) {
   const { vendor = '', architecture = '', description = '', isFallbackAdapter = false } = adapter.info ?? {};
-  const name = description || [vendor, architecture].filter(Boolean).join(' ') || 'unnamed GPU';
+  const name = description || [vendor, architecture].filter(Boolean).join(' '); // Firefox gives none
   const software = isFallbackAdapter || adapter.isFallbackAdapter || /swiftshader|llvmpipe|software/i.test(`${name} ${architecture}`);
   if (software) {
     return {
       kind: 'software',
-      name: `WebGPU, software adapter (${name})`,
+      name: `WebGPU, software adapter${name && ` (${name})`}`,
       detail: 'No graphics card is used: WebGPU is emulated on the CPU. Everything works, only slower.',
     };
   }
-  return { kind: 'webgpu', name: `WebGPU (${name})`, detail: 'Kernels run on this GPU.' };
+  return { kind: 'webgpu', name: `WebGPU (${name || 'unnamed GPU'})`, detail: 'Kernels run on this GPU.' };
 }
