@@ -20,6 +20,7 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import docs_site
 from compile_pyodide import CDN, compile_archives, cut_lock, write_lock
 from pages import rendered
 from paths import BUILD, DIST, DOWNLOADS, PYODIDE, ROOT, SITE, fail, fresh, run, sha256
@@ -40,6 +41,7 @@ def main() -> None:
         shutil.copytree(WEB, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*NOT_SERVED))
         for path, text in rendered().items():
             (target / path).write_text(text, encoding="utf-8")
+        docs_site.write(target / "docs")
         vendor(fresh(target / "vendor"))
     (target / "tensorgrad").mkdir()
     for name in ("replay.js", "program.js"):
@@ -60,12 +62,17 @@ def main() -> None:
     print(f"{SITE.relative_to(ROOT)}: {size / 1e6:.1f} MB")
 
 
+def is_kept_when_visited(path: Path, target: Path) -> bool:
+    """Whether it is of the documentation, whose hundreds of pages a first visit does not load: all but its overview."""
+    return path.is_relative_to(target / "docs") and path.name not in ("index.html", "search.json")
+
+
 def list_files(target: Path) -> None:
     """What the service worker keeps, each file with its hash; and their common version, in the list and in itself."""
     files = {
         path.relative_to(target).as_posix(): "sha256-" + base64.b64encode(bytes.fromhex(sha256(path))).decode()
         for path in sorted(target.rglob("*"))
-        if path.is_file() and path.name not in ("_headers", "service.js")
+        if path.is_file() and path.name not in ("_headers", "service.js") and not is_kept_when_visited(path, target)
     }
     version = hashlib.sha256(json.dumps(files).encode()).hexdigest()[:16]
     (target / "files.json").write_text(json.dumps({"version": version, "files": files}, indent=1))
