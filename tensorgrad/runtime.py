@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import struct
 import weakref
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -170,6 +170,10 @@ class Runtime:
         """What the device allows: sizes of buffers, bindings and workgroups."""
         return self.device.limits
 
+    def meanwhile(self, call: Callable[[], None]) -> None:
+        """Have something called whenever a step waits for the device."""
+        self._program.meanwhile = call
+
     # -- steps ------------------------------------------------------------------------------
 
     async def step(self, inputs: Mapping[str, Any]) -> float:
@@ -246,17 +250,21 @@ class Runtime:
             bits = await self._program.losses()
         return _floats(bits, dtype)
 
-    async def profile(self, inputs: Mapping[str, Any]) -> list[KernelTime]:
+    async def profile(self, inputs: Mapping[str, Any], repeats: int = 1) -> list[KernelTime]:
         """Run one step, which counts as any other, with each kernel timed on the GPU by itself.
+
+        Args:
+            repeats: how often each kernel runs, one time after the other; its time is the mean. What updates a state in
+                place does it as often.
 
         Raises:
             UnsupportedError: the device has no timestamp queries; nothing was run.
         """
         async with self._turns:
             self._gather(inputs)
-            times = await self._program.profile()
-        running = [kernel for kernel in self.kernels if kernel.runs]
-        return [KernelTime(k.name, k.op_index, t) for k, t in zip(running, times, strict=True)]
+            running = [kernel for kernel in self.kernels if kernel.runs]
+            times = await self._program.profile([repeats] * len(running) if repeats > 1 else ())
+        return [KernelTime(k.name, k.op_index, t / repeats) for k, t in zip(running, times, strict=True)]
 
     def _gather(self, inputs: Mapping[str, Any]) -> None:
         """Check the inputs, then give them to the program: its next step uploads them."""
@@ -376,10 +384,11 @@ def _floats(bits: np.ndarray, dtype: DType) -> np.ndarray:
     return width.view(dtype.storage)
 
 
-_FORMATS = {"f32": "<f", "i32": "<i", "u32": "<I", "bool": "<I"}
+_BITS = struct.Struct("<I")
+_NUMBERS = {name: struct.Struct(form) for name, form in {"f32": "<f", "i32": "<i", "u32": "<I", "bool": "<I"}.items()}
+_HALF = struct.Struct("<e")
 
 
 def _decode(bits: int, dtype: DType) -> float:
     """The number that a loss's 4 bytes hold; a 16-bit float is in the lower two."""
-    data = struct.pack("<I", bits)
-    return struct.unpack_from(_FORMATS.get(dtype.name, "<e"), data)[0]
+    return _NUMBERS.get(dtype.name, _HALF).unpack_from(_BITS.pack(bits))[0]

@@ -22,6 +22,7 @@ from paths import ROOT
 GUIDES = {
     "README.md": ("guide", "Guide"),
     "ARCHITECTURE.md": ("architecture", "Architecture"),
+    "docs/embedding.md": ("embedding", "In other pages"),
     "docs/coverage.md": ("coverage", "Coverage"),
     "docs/examples.md": ("examples", "Examples"),
     "CHANGELOG.md": ("changelog", "Changelog"),

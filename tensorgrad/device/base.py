@@ -10,7 +10,7 @@ step is one call. Both deal in bytes only. Names, shapes and dtypes are the runt
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -136,7 +136,13 @@ class Recording:
 
 
 class Program(Protocol):
-    """A recording on a device, ready to run."""
+    """A recording on a device, ready to run.
+
+    Attributes:
+        meanwhile: called while a step waits for the device, where anything waits.
+    """
+
+    meanwhile: Callable[[], None] | None
 
     def feed(self, arrays: Sequence[np.ndarray]) -> None:
         """What the next step uploads, in the order of the recording; they stay as they are until it is queued."""
@@ -166,8 +172,12 @@ class Program(Protocol):
         """Each unread loss's 4 bytes (uint32), oldest first; reading them forgets them."""
         ...
 
+    async def ready(self) -> None:
+        """Wait until steps are as fast as they get: first ones may run kernels that compile sooner."""
+        ...
+
     async def profile(self, times: Sequence[int] = ()) -> list[float]:
-        """Run one step with every dispatch timed: nanoseconds on the device, in order.
+        """Run one step with every dispatch timed, when it is `ready`: nanoseconds on the device, in order.
 
         Args:
             times: how often each dispatch is made, one time after the other; once by default.
@@ -237,6 +247,10 @@ class KernelTime(NamedTuple):
 
 class Executor(Protocol):
     """What runs a compiled plan: `runtime.Runtime` on a GPU, or a reference without one."""
+
+    def meanwhile(self, call: Callable[[], None]) -> None:
+        """Have something called whenever a step waits for the device, where anything waits."""
+        ...
 
     async def step(self, inputs: Mapping[str, Any]) -> float:
         """Run one step and return its loss."""
