@@ -18,10 +18,7 @@ import pytest
 
 import pages
 from pages import list_of_lessons, rendered
-from record_lessons import LESSONS, Runner, line, page_file, pattern_program
-
-
-from record_lessons import LESSONS, Runner, gpu, line, pattern_program
+from record_lessons import LESSONS, Runner, gpu, line, page_file, pattern_program
 
 pytestmark = pytest.mark.filterwarnings("ignore:running on the numpy device")
 

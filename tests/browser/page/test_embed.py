@@ -9,10 +9,8 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect
 
 from lesson_driver import PHONE, READY, WIDE
-from page_driver import START, SUB_PATH, Repl, screenshot, write_code
+from page_driver import START, SUB_PATH, Repl, screenshot, violations, write_code
 from tensorgrad.testing.server import ISOLATION, StaticServer
-
-from .test_form import AXE, violations
 
 pytestmark = pytest.mark.page
 
@@ -136,7 +134,6 @@ def test_cells_of_a_foreign_page_share_a_python_that_is_loaded_when_one_runs(ope
 def test_a_cell_is_accessible_at_every_width_in_light_and_dark(open_post: Callable[..., Post]) -> None:
     post = open_post({}, viewport=WIDE, color_scheme="dark")
     page = post.page
-    page.evaluate(AXE.read_text(encoding="utf-8"))
     # The page has no dark scheme: neither have the cells, whatever the system prefers.
     assert post.style("fit", ".cell", "backgroundColor") == "rgb(255, 255, 255)"
     assert violations(page) == []
@@ -161,7 +158,6 @@ def test_the_page_about_it_is_accessible(open_page: Callable[..., Repl], server:
     repl = open_page(ready=False, url=f"{server.url}{SUB_PATH}embed.html", viewport=PHONE, color_scheme="dark")
     page = repl.page
     expect(page.locator("tensor-grad .cm-content").first).to_be_visible(timeout=START)
-    page.evaluate(AXE.read_text(encoding="utf-8"))
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     assert repl.problems == []
