@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser.page.test_form import AXE, violations
-from page_driver import START, SUB_PATH, screenshot
+from page_driver import START, SUB_PATH, screenshot, violations
 from tensorgrad.testing.server import StaticServer
 
 pytestmark = pytest.mark.page
@@ -73,7 +72,6 @@ def test_pages_fit_and_axe_finds_nothing(page: Page) -> None:
     folder = page.url.rsplit("/", 1)[0]
     for name in ("tg.cross_entropy", "nn.Module", "index", "architecture"):
         page.goto(f"{folder}/{name}.html")
-        page.evaluate(AXE.read_text(encoding="utf-8"))
         for form, width in (("desktop", 1280), ("phone", 390)):
             page.set_viewport_size({"width": width, "height": 800})
             assert page.evaluate("document.documentElement.scrollWidth") == width, name
