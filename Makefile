@@ -15,11 +15,12 @@ WORKERS ?= 2
 PY      := .venv/bin/python
 PACKAGE := $(shell find tensorgrad -type f -not -path '*/__pycache__/*' 2>/dev/null)
 WEB     := $(shell find web -type f 2>/dev/null)
+DOCS    := $(wildcard tools/docs_*.py docs/*.md docs/examples/* examples/*.py) README.md ARCHITECTURE.md CHANGELOG.md
 TIMED   := tests/browser/test_a_fresh_page.py
 export PORT PYODIDE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo examples serve test lint unit doctest browser wheel site clean
+.PHONY: help setup demo examples serve test lint unit doctest browser wheel site docs clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -61,6 +62,8 @@ browser: build/.site build/.puppeteer ## tests in headless Chromium and Firefox
 wheel: build/.wheel ## dist/tensorgrad_webgpu-*.whl
 
 site: build/.site ## the static site in build/site/
+
+docs: build/.site ## the documentation, which is part of the site, in build/site/docs/
 
 clean: ## remove what was built; downloads and .venv stay
 	rm -rf dist out build/site build/wheel build/data build/.wheel build/.site build/.mnist build/.names
@@ -105,8 +108,8 @@ build/.wheel: tools/build_wheel.py pyproject.toml README.md LICENSE $(PACKAGE) |
 	@$(PY) tools/build_wheel.py
 	@touch $@
 
-build/.site: build/.wheel build/.pyodide build/.mnist build/.names tools/assemble_site.py tools/pages.py tools/vendor.py $(WEB) build/.choice-$(PYODIDE)
-	@$(PY) tools/assemble_site.py
+build/.site: build/.wheel build/.pyodide build/.mnist build/.names tools/assemble_site.py tools/pages.py tools/vendor.py $(DOCS) $(WEB) build/.choice-$(PYODIDE)
+	@PYTHONPATH=. $(PY) tools/assemble_site.py
 	@touch $@
 
 # Another choice of PYODIDE than last time makes the site anew.

@@ -166,6 +166,7 @@ class Train(Fitting, Inspected):
 
     @property
     def built(self) -> Built:
+        """What was compiled last."""
         assert self._built is not None
         return self._built
 

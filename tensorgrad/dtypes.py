@@ -51,6 +51,7 @@ class DType:
 
     @property
     def is_float(self) -> bool:
+        """Whether it is f16 or f32."""
         return self.kind == "f"
 
     @property
@@ -64,10 +65,19 @@ def _dtype(name: str, kind: Kind, numpy: str, storage: str, rank: int) -> DType:
 
 
 bool_ = _dtype("bool", "b", "bool", "uint32", 0)
+"""True or false; the device stores each as a u32."""
+
 u32 = _dtype("u32", "u", "uint32", "uint32", 1)
+"""Whole numbers from 0 to 2**32 - 1, as random bits are."""
+
 i32 = _dtype("i32", "i", "int32", "int32", 2)
+"""Whole numbers from -2**31 to 2**31 - 1: labels, tokens and indices."""
+
 f16 = _dtype("f16", "f", "float16", "float16", 3)
+"""Half precision; as `dtype=` of `tg.compile` it is mixed precision. A GPU needs the feature `shader-f16`."""
+
 f32 = _dtype("f32", "f", "float32", "float32", 4)
+"""Single precision, the dtype of everything that does not ask for another: `tg.f32[64, 784]` declares an input."""
 
 ALL = (bool_, u32, i32, f16, f32)
 BY_NAME = {d.name: d for d in ALL}
@@ -90,6 +100,7 @@ class Spec:
 
     @property
     def is_concrete(self) -> bool:
+        """Whether no size is open."""
         return None not in self.shape
 
     @property

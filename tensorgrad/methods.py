@@ -203,9 +203,11 @@ class Methods:
         return ops.tile(self, *sizes)
 
     def expand_as(self, other: Tensor) -> Tensor:
+        """`tg.broadcast_to` the shape of another tensor."""
         return ops.broadcast_to(self, other.shape)
 
     def reshape_as(self, other: Tensor) -> Tensor:
+        """`tg.reshape` to the shape of another tensor."""
         return ops.reshape(self, other.shape)
 
     view_as = reshape_as
@@ -221,15 +223,19 @@ class Methods:
     # PyTorch's conversions -------------------------------------------------------------
 
     def float(self) -> Tensor:
+        """The tensor as `tg.f32`."""
         return self._cast("f32")
 
     def half(self) -> Tensor:
+        """The tensor as `tg.f16`."""
         return self._cast("f16")
 
     def int(self) -> Tensor:
+        """The tensor as `tg.i32`."""
         return self._cast("i32")
 
     def bool(self) -> Tensor:
+        """The tensor as `tg.bool_`."""
         return self._cast("bool")
 
     def _cast(self, dtype: str) -> Tensor:

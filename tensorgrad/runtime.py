@@ -167,6 +167,7 @@ class Runtime:
 
     @property
     def limits(self) -> Limits:
+        """What the device allows: sizes of buffers, bindings and workgroups."""
         return self.device.limits
 
     def meanwhile(self, call: Callable[[], None]) -> None:

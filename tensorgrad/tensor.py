@@ -55,22 +55,27 @@ class Tensor(methods.Methods):
 
     @property
     def type(self) -> TensorType:
+        """Its shape and dtype in one."""
         return self.graph.type(self.value)
 
     @property
     def shape(self) -> Shape:
+        """The size of each axis, a tuple."""
         return self.type.shape
 
     @property
     def dtype(self) -> DType:
+        """The type of its elements."""
         return self.type.dtype
 
     @property
     def ndim(self) -> int:
+        """The number of its axes."""
         return len(self.shape)
 
     @property
-    def size(self) -> int:  # NumPy's and the array API's; PyTorch's `size()` is `shape`
+    def size(self) -> int:
+        """The number of its elements, as in NumPy; PyTorch's `size()` is `shape`."""
         return self.type.size
 
     @property
@@ -120,9 +125,11 @@ class Tensor(methods.Methods):
         self._no_value("use as an index")
 
     def item(self) -> float:
+        """Raises TraceError: the number does not exist while a function is traced."""
         self._no_value("item()")
 
     def numpy(self) -> Any:
+        """Raises TraceError: the numbers do not exist while a function is traced."""
         self._no_value("numpy()")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -359,12 +366,15 @@ class Tensor(methods.Methods):
         return ops.matmul(self, other)
 
     def astype(self, dtype: DType) -> Tensor:
+        """The tensor in another dtype, NumPy's name of `tg.cast`."""
         return ops.cast(self, dtype)
 
     def to(self, dtype: DType) -> Tensor:
+        """The tensor in another dtype, PyTorch's name of `tg.cast`."""
         return ops.cast(self, dtype)
 
     def detach(self) -> Tensor:
+        """The same values, through which no gradient flows: `tg.stop_gradient`."""
         return ops.stop_gradient(self)
 
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:

@@ -20,6 +20,7 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import docs_site
 from compile_pyodide import CDN_CORE, CDN_WHEELS, compile_archives, cut_lock, write_lock
 from pages import policy_of, rendered
 from paths import BUILD, DIST, DOWNLOADS, PYODIDE, ROOT, SITE, fail, fresh, integrity, run, sha256
@@ -61,6 +62,7 @@ def main() -> None:
         shutil.copytree(WEB, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*NOT_SERVED))
         for path, text in rendered(allow(target / "_headers", places)).items():
             (target / path).write_text(text, encoding="utf-8")
+        docs_site.write(target / "docs")
         vendor(fresh(target / "vendor"))
     (target / "tensorgrad").mkdir()
     for name in ("replay.js", "program.js"):
@@ -86,6 +88,11 @@ def allow(headers: Path, places: Sequence[str]) -> str:
     return policy_of(headers)
 
 
+def is_kept_when_visited(path: Path, target: Path) -> bool:
+    """Whether it is of the documentation, whose hundreds of pages a first visit does not load: all but its overview."""
+    return path.is_relative_to(target / "docs") and path.name not in ("index.html", "search.json")
+
+
 def list_files(target: Path, remote: dict[str, str]) -> None:
     """What the service worker keeps, each file with its hash; and their common version, in the list and in itself.
 
@@ -95,7 +102,7 @@ def list_files(target: Path, remote: dict[str, str]) -> None:
     files = {
         path.relative_to(target).as_posix(): integrity(sha256(path))
         for path in sorted(target.rglob("*"))
-        if path.is_file() and path.name not in ("_headers", "service.js")
+        if path.is_file() and path.name not in ("_headers", "service.js") and not is_kept_when_visited(path, target)
     }
     files |= remote
     version = hashlib.sha256(json.dumps(files).encode()).hexdigest()[:16]

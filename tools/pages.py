@@ -26,14 +26,7 @@ def rendered(policy: str = "") -> dict[str, str]:
         policy: the Content-Security-Policy of all pages, for hosts that send no headers; by default that of `_headers`.
     """
     policy = policy or policy_of(WEB / "_headers")
-    environment = Environment(
-        loader=FileSystemLoader([TEMPLATES, WEB]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    templates = environment()
     lessons = list_of_lessons()
     pages = {}
     for file in sorted(WEB.rglob("*.html")):
@@ -42,10 +35,22 @@ def rendered(policy: str = "") -> dict[str, str]:
             continue
         here = {lesson["path"]: lesson for lesson in lessons}.get(path.as_posix())
         context = {"root": "../" * (len(path.parts) - 1) or "./", "policy": policy, "lessons": lessons, "lesson": here}
-        pages[path.as_posix()] = environment.get_template(path.as_posix()).render(context)
+        pages[path.as_posix()] = templates.get_template(path.as_posix()).render(context)
         if pages[path.as_posix()].count(f'content="{policy}"') != 1:
             fail(f"web/{path} does not have the site's policy: it has to extend page.html, or a template that does")
     return pages
+
+
+def environment() -> Environment:
+    """What finds templates, in web/templates and as pages of web/."""
+    return Environment(
+        loader=FileSystemLoader([TEMPLATES, WEB]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
 
 
 def policy_of(headers: Path) -> str:

@@ -70,5 +70,11 @@ def bundle(target: Path, exports: dict[str, list[str]]) -> None:
     run(command, cwd=NPM)
     inputs = [Path(name).parts for name in json.loads(used.read_text())["inputs"]]
     folders = {NPM.joinpath(*parts[: 3 if parts[1][0] == "@" else 2]) for parts in inputs if parts[0] == MODULES.name}
-    licences = [f"{folder.relative_to(MODULES)}\n\n{(folder / 'LICENSE').read_text()}" for folder in sorted(folders)]
+    licences = [f"{folder.relative_to(MODULES)}\n\n{licence_of(folder)}" for folder in sorted(folders)]
     target.with_suffix(".LICENSE.txt").write_text("\n\n".join(licences))
+
+
+def licence_of(folder: Path) -> str:
+    """A package's licence."""
+    (file,) = folder.glob("LICENSE*")
+    return file.read_text()

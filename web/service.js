@@ -6,6 +6,7 @@ const VERSION = 'unversioned'; // of the site's files; the build writes it here,
 const CACHE = `tensorgrad-${VERSION}`;
 const ISOLATED = new Set(['document', 'iframe', 'worker', 'sharedworker']);
 const HEADERS = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' };
+const VISITED = new URL('docs/', self.registration.scope).href; // many pages, of which those are kept that somebody saw
 const AT_ONCE = 4;
 
 self.addEventListener('install', () => self.skipWaiting());
@@ -14,7 +15,7 @@ self.addEventListener('fetch', (event) => {
   const { request } = event;
   // Of the site, or what it takes from a CDN with a hash.
   const ours = request.url.startsWith(self.registration.scope) || request.integrity;
-  if (request.method === 'GET' && ours) event.respondWith(answer(request));
+  if (request.method === 'GET' && ours) event.respondWith(answer(request, event));
 });
 // The page asks once Python is there: a first visit does not load everything twice at the same time.
 self.addEventListener('message', (event) => {
@@ -46,16 +47,29 @@ async function keep() {
   }
 }
 
-async function answer(request) {
-  const response = await fetch(request).catch(() => kept(request));
+async function answer(request, event) {
+  const response = await fetched(request, event).catch(() => kept(request));
   return response && ISOLATED.has(request.destination) ? isolated(response) : (response ?? Response.error());
+}
+
+async function fetched(request, event) {
+  const response = await fetch(request);
+  if (response.ok && request.url.startsWith(VISITED)) {
+    const copy = response.clone();
+    event.waitUntil(caches.open(CACHE).then((cache) => cache.put(fileOf(request), copy)));
+  }
+  return response;
 }
 
 async function kept(request) {
   // Not of this version alone: an older one is better than none.
+  return (await caches.match(fileOf(request), { ignoreSearch: true })) ?? null;
+}
+
+function fileOf(request) {
   const url = new URL(request.url);
   if (url.pathname.endsWith('/')) url.pathname += 'index.html';
-  return (await caches.match(url.href, { ignoreSearch: true })) ?? null;
+  return url.href;
 }
 
 function isolated(response) {

@@ -98,18 +98,22 @@ class Parameter(Tensor):
 
     @property
     def graph(self) -> Graph:  # computed where the base stores
+        """The graph that is traced right now, of which it becomes a leaf."""
         return current_graph()
 
     @property
     def value(self) -> Value:
+        """Its value in that graph."""
         return self._leaf().value
 
     @property
     def type(self) -> TensorType:
+        """Its shape and dtype in one."""
         return TensorType(self._data.shape, from_numpy(self._data.dtype))
 
     @property
     def dtype(self) -> DType:
+        """The type of its elements."""
         return self.type.dtype
 
     def numpy(self) -> np.ndarray:

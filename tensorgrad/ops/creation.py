@@ -10,7 +10,20 @@ from tensorgrad.ops.core import TensorLike, cast, full, require, tensor, zeros, 
 from tensorgrad.ops.indexing import iota
 from tensorgrad.tensor import Tensor
 
-pi, e, inf, nan, newaxis = math.pi, math.e, math.inf, math.nan, None
+pi = math.pi
+"""The ratio of a circle's circumference to its diameter, a Python float."""
+
+e = math.e
+"""The base of natural logarithms, a Python float."""
+
+inf = math.inf
+"""Infinity, a Python float."""
+
+nan = math.nan
+"""Not a number, a Python float: it is not equal to itself."""
+
+newaxis = None
+"""In an index, an axis of size 1 at that place: `x[:, tg.newaxis]`."""
 
 
 def full_like(x: TensorLike, fill_value: float, dtype: DType | None = None) -> Tensor:
