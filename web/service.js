@@ -7,12 +7,18 @@ const CACHE = `tensorgrad-${VERSION}`;
 const ISOLATED = new Set(['document', 'iframe', 'worker', 'sharedworker']);
 const HEADERS = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' };
 const AT_ONCE = 4;
+// The browser keeps the machine code of WebAssembly that it fetched itself; what it was handed by a service worker it
+// compiles anew at the next visit. So these are left to it, unless the network did not answer just now.
+const COMPILED = new URL('pyodide/', self.registration.scope).href;
+let reachable = true;
 
 self.addEventListener('install', () => self.skipWaiting());
 self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()));
 self.addEventListener('fetch', (event) => {
   const { request } = event;
-  if (request.method === 'GET' && request.url.startsWith(self.registration.scope)) event.respondWith(answer(request));
+  if (request.method !== 'GET' || !request.url.startsWith(self.registration.scope)) return;
+  if (reachable && navigator.onLine && request.url.startsWith(COMPILED)) return;
+  event.respondWith(answer(request));
 });
 // The page asks once Python is there: a first visit does not load everything twice at the same time.
 self.addEventListener('message', (event) => {
@@ -45,8 +51,19 @@ async function keep() {
 }
 
 async function answer(request) {
-  const response = await fetch(request).catch(() => kept(request));
+  const response = await fetched(request);
   return response && ISOLATED.has(request.destination) ? isolated(response) : (response ?? Response.error());
+}
+
+async function fetched(request) {
+  try {
+    const response = await fetch(request);
+    reachable = true;
+    return response;
+  } catch {
+    reachable = false;
+    return kept(request);
+  }
 }
 
 async function kept(request) {

@@ -1,5 +1,6 @@
 // The curves that `plot(value)` feeds. uPlot draws them; their colours come from the page's style.
 
+import { mark } from './timing.js';
 import uPlot from '../vendor/uPlot.esm.js';
 
 const MOST_POINTS = 20_000;
@@ -23,7 +24,11 @@ export class Chart {
   receive(text) {
     const message = JSON.parse(text);
     if (message.kind === 'clear') this.clear(message.name);
-    else for (const [name, points] of Object.entries(message.series)) this._add(name, points);
+    else {
+      if (!this._drawn) mark('first trained step');
+      this._drawn = true;
+      for (const [name, points] of Object.entries(message.series)) this._add(name, points);
+    }
     this._drawSoon();
   }
 

@@ -6,6 +6,7 @@ import { isolate, keepOffline } from './offline.js';
 import { Program } from './program.js';
 import { Repl } from './repl.js';
 import { Status } from './status.js';
+import { mark } from './timing.js';
 
 const part = (id) => document.getElementById(id);
 
@@ -91,7 +92,9 @@ part('plot-clear').addEventListener('click', () => chart.clear());
 repl.session.addEventListener('state', ({ detail }) => {
   if (detail !== 'loading') program.upgrade();
 });
+repl.session.addEventListener('started', () => mark('program runs'), { once: true });
 repl.session.addEventListener('ready', async () => status.kept(await keepOffline()), { once: true });
 
 program.start();
+mark('page');
 if (!(await isolate())) repl.start();

@@ -1,5 +1,6 @@
 // Loads Python with NumPy and tensorgrad, and the page's own Python half.
 
+import { mark } from '../js/timing.js';
 import { countFetches, sumOfLengths } from './progress.js';
 
 const SITE = new URL('../', import.meta.url);
@@ -24,6 +25,7 @@ export async function loadPython(report, writeOut, writeError) {
     const ours = Promise.all(PAGE_MODULES.map(fetchText));
     ours.catch(() => {}); // awaited below; a failure of Pyodide itself is reported first
     const { loadPyodide } = await import(at('pyodide/pyodide.mjs'));
+    mark('loader');
     const pyodide = await loadPyodide({
       indexURL: at('pyodide/'),
       lockFileURL: at('pyodide/pyodide-lock.json'),
@@ -31,6 +33,7 @@ export async function loadPython(report, writeOut, writeError) {
       stdout: () => {}, // what the loader itself says
       stderr: (line) => console.warn(line),
     });
+    mark('Python with its packages');
     const missing = PACKAGES.filter((name) => !(name in pyodide.loadedPackages));
     if (missing.length) throw new Error(`These packages did not load: ${missing.join(', ')}`);
     await registerReplay(pyodide);

@@ -37,22 +37,21 @@ export function countFetches(report, askTotal) {
     // A compressed answer's length is not that of what is read: then only the sum so far is known.
     const length = response.headers.has('content-encoding') ? 0 : Number(response.headers.get('content-length'));
     known += length;
-    const counter = new TransformStream({
-      transform(chunk, controller) {
+    const counter = new WritableStream({
+      write(chunk) {
         loaded += chunk.byteLength;
         if (!length) known += chunk.byteLength;
         tell(what);
-        controller.enqueue(chunk);
       },
     });
-    const { status, statusText, headers } = response;
-    return new Response(response.body.pipeThrough(counter), { status, statusText, headers });
+    response.clone().body.pipeTo(counter).catch(() => {}); // whoever reads the response itself is told
   };
 
   globalThis.fetch = async (input, init) => {
     const response = await original(input, init);
     const url = typeof input === 'string' ? input : (input.url ?? String(input));
-    return response.ok && response.body ? count(response, url) : response;
+    if (response.ok && response.body) count(response, url);
+    return response; // itself: only with that does the browser keep the code that it compiles
   };
   askTotal(original).then(
     (bytes) => (expected = bytes),
