@@ -74,9 +74,11 @@ build/.system: tools/system.py
 
 build/.python: build/.system tools/requirements.txt pyproject.toml
 	@test -x $(PY) || $(PYTHON) -m venv .venv
-	@echo "installing Python packages into .venv"
-	@$(PY) -m pip install --quiet --disable-pip-version-check -r tools/requirements.txt
-	@$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+# A .venv that is a link belongs to another checkout: an editable installation from here would turn that one to these sources.
+	@if [ -L .venv ]; then echo ".venv is a link: nothing is installed into it"; else \
+	  echo "installing Python packages into .venv"; \
+	  $(PY) -m pip install --quiet --disable-pip-version-check -r tools/requirements.txt && \
+	  $(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .; fi
 	@touch $@
 
 build/.downloads: tools/fetch_pyodide.py | build/.python
@@ -99,7 +101,7 @@ build/.wheel: tools/build_wheel.py pyproject.toml README.md LICENSE $(PACKAGE) |
 	@$(PY) tools/build_wheel.py
 	@touch $@
 
-build/.site: build/.wheel build/.pyodide build/.mnist build/.names tools/assemble_site.py tools/vendor.py $(WEB) build/.choice-$(PYODIDE)
+build/.site: build/.wheel build/.pyodide build/.mnist build/.names tools/assemble_site.py tools/pages.py tools/vendor.py $(WEB) build/.choice-$(PYODIDE)
 	@$(PY) tools/assemble_site.py
 	@touch $@
 

@@ -1,7 +1,7 @@
 // Where the time of a first step, and of later ones, goes. ?works=cnn,gpt&warmup=100&steps=200
 // ?again opens the page a second time in the same profile, where it finds the plan cache.
 import { work, ADAM, GPT, SGDM, STAGES } from './common.js';
-import { post, query, start } from './python.js';
+import { post, query, start, stepper } from './python.js';
 
 const warmup = Number(query.get('warmup') ?? 100), steps = Number(query.get('steps') ?? 200);
 const visit = query.has('second') ? 'second visit: ' : '';
@@ -51,7 +51,7 @@ async function run(python, name) {
   const session = await python.pyimport('workloads').session(data, options);
   const ready = since(begin);
   const shaders = [first('createComputePipelineAsync called') - begin, last('createComputePipelineAsync kept') - begin];
-  const step = (i, read) => new Promise((resolve, reject) => session.step(i, read, resolve, reject));
+  const step = stepper(session);
   const stepping = performance.now();
   await step(0, true);
   await tell(`${name}: first step, ms`, { ready, 'first step': since(stepping), shaders, note: JSON.parse(session.note), lines });

@@ -12,6 +12,16 @@ export async function start() {
   return python;
 }
 
+/** `step(i, read)` of a session of workloads.py, as a promise. */
+export function stepper(session) {
+  let resolve, reject;
+  session.listen(value => resolve(value), text => reject(text));
+  return (i, read) => new Promise((...ends) => {
+    [resolve, reject] = ends;
+    session.step(i, read);
+  });
+}
+
 /** Runs `main(...args, post)` of a module, where `post` takes a key and JSON; then DONE. */
 export async function main(module, ...args) {
   try {

@@ -1,6 +1,6 @@
 // tensorgrad from Python in Pyodide, on the workloads of common.js. ?device=webgpu&dtype=f16
 import { auto, measure, ADAM, GPT, SGDM, STAGES } from './common.js';
-import { post, query, start } from './python.js';
+import { post, query, start, stepper } from './python.js';
 const device = query.get('device') ?? 'webgpu';
 const dtype = query.get('dtype') ?? 'f32';  // f16 is mixed precision; the operands of the matmul chains are f16 then
 const group = Number(query.get('group') ?? 0);  // most submissions that share a promise, 1 is none; 0 is our default
@@ -10,12 +10,12 @@ async function make(work) {
   const python = await start();
   const ready = performance.now();
   const options = { gpt: { ...GPT }, stages: STAGES, device, dtype, adam: ADAM, sgd: SGDM, group };
-  const session = await python.pyimport('workloads').session(work, options);
+  const session = await python.pyimport('workloads').session(work, options), step = stepper(session);
   return {
     initMs: ready - started,
     note: session.note,
     awaitUnread: true,
-    step: (i, batch, read) => new Promise((resolve, reject) => session.step(i, read, resolve, reject)),
+    step: (i, batch, read) => step(i, read),
     profile: session.profile,
     many: session.many,
   };

@@ -146,16 +146,19 @@ class Session:
         self._step, self.profile, self.held, self.many = step, profile, held, held.get("many")
         self.note = json.dumps(note)
 
-    def step(self, i: int, read: bool, resolve: Callable[..., Any], reject: Callable[[str], Any]) -> None:
-        """Starts a step at once, and settles a JavaScript promise without a turn of the event loop."""
+    def listen(self, resolve: Callable[..., Any], reject: Callable[[str], Any]) -> None:
+        """What is called when a step has ended; kept, since a function that crosses the border is costly."""
+        self._resolve, self._reject = resolve, reject
 
-        async def run() -> None:
-            try:
-                resolve(await self._step(i, read))
-            except BaseException as error:
-                reject(repr(error))
+    def step(self, i: int, read: bool) -> None:
+        """Starts a step at once; the next one begins after its end, told to JavaScript without the event loop."""
+        asyncio.Task(self._run(i, read), loop=asyncio.get_running_loop(), eager_start=True)
 
-        asyncio.Task(run(), loop=asyncio.get_running_loop(), eager_start=True)
+    async def _run(self, i: int, read: bool) -> None:
+        try:
+            self._resolve(await self._step(i, read))
+        except BaseException as error:
+            self._reject(repr(error))
 
 
 def prepared(work: Any, options: dict[str, Any]) -> tuple[tuple[Any, ...], list[dict[str, np.ndarray]]]:

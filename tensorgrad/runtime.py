@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import struct
 import weakref
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -168,6 +168,15 @@ class Runtime:
     @property
     def limits(self) -> Limits:
         return self.device.limits
+
+    @property
+    def meanwhile(self) -> Callable[[], None] | None:
+        """Called while a step waits for the device."""
+        return self._program.meanwhile
+
+    @meanwhile.setter
+    def meanwhile(self, call: Callable[[], None] | None) -> None:
+        self._program.meanwhile = call
 
     # -- steps ------------------------------------------------------------------------------
 
@@ -375,10 +384,11 @@ def _floats(bits: np.ndarray, dtype: DType) -> np.ndarray:
     return width.view(dtype.storage)
 
 
-_FORMATS = {"f32": "<f", "i32": "<i", "u32": "<I", "bool": "<I"}
+_BITS = struct.Struct("<I")
+_NUMBERS = {name: struct.Struct(form) for name, form in {"f32": "<f", "i32": "<i", "u32": "<I", "bool": "<I"}.items()}
+_HALF = struct.Struct("<e")
 
 
 def _decode(bits: int, dtype: DType) -> float:
     """The number that a loss's 4 bytes hold; a 16-bit float is in the lower two."""
-    data = struct.pack("<I", bits)
-    return struct.unpack_from(_FORMATS.get(dtype.name, "<e"), data)[0]
+    return _NUMBERS.get(dtype.name, _HALF).unpack_from(_BITS.pack(bits))[0]

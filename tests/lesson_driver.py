@@ -7,7 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
 
-from page_driver import SITE, TRAIN, Repl
+from page_driver import SITE, TRAIN, Repl, write_code
 
 OUT = SITE.parents[1] / "out" / "page"
 READY = 180_000
@@ -24,8 +24,9 @@ class LessonPage:
         self.problems = repl.problems
 
     def wait_ready(self) -> None:
-        """Until the cells of the picture have run."""
+        """Until the cells of the picture have run, and all code is in CodeMirror."""
         expect(self.page.locator("#play")).to_be_enabled(timeout=READY)
+        expect(self.page.locator(".code-frame > textarea:visible")).to_have_count(0)
 
     def text(self, name: str) -> str:
         return self.page.locator(f"#{name}").inner_text()
@@ -36,11 +37,15 @@ class LessonPage:
     def cell(self, name: str) -> Locator:
         return self.page.locator(f"[data-code='{name}']")
 
+    def code(self, name: str) -> str:
+        """The text of a cell."""
+        return self.cell(name).locator(".code-frame > textarea").input_value()
+
     def run(self, name: str, source: str | None = None) -> str:
         """Run a cell, with another text where one is given, and return what it printed."""
         cell = self.cell(name)
         if source is not None:
-            cell.locator("textarea").fill(source)
+            write_code(cell, source)
         runs = int(cell.get_attribute("data-runs") or 0)
         cell.get_by_role("button", name="Run").click()
         expect(cell).to_have_attribute("data-runs", str(runs + 1), timeout=TRAIN)
@@ -50,7 +55,7 @@ class LessonPage:
         """Check an exercise, with another text where one is given, and return the verdict."""
         cell, verdict = self.cell(name), self.cell(name).locator(".verdict")
         if source is not None:
-            cell.locator("textarea").fill(source)
+            write_code(cell, source)
         verdict.evaluate("element => (element.textContent = '')")
         cell.get_by_role("button", name="Check").click()
         expect(verdict).not_to_be_empty(timeout=TRAIN)

@@ -88,14 +88,7 @@ class Repl:
 
     def write(self, source: str) -> None:
         """Put a program into the editor in place of what is there."""
-        if self.text.is_visible():
-            self.text.fill(source)
-            return
-        self.editor.press("Control+a")
-        self.editor.press("Delete")
-        if source:
-            paste(self.editor, source)
-        expect(self.text).to_have_value(source)
+        write_code(self.page.locator(".program"), source)
 
     def example(self, file: str = "first.py") -> None:
         """Take an example and run it."""
@@ -118,6 +111,19 @@ class Repl:
         """How many points a curve has got, 0 where there is none."""
         item = self.page.locator(f"#legend li:has([data-part=name]:text-is('{name}'))")
         return int(item.get_attribute("data-points") or 0) if item.count() else 0
+
+
+def write_code(place: Locator, source: str) -> None:
+    """Put a text in place of what an editor holds, in its text area or in CodeMirror."""
+    area, editor = place.locator(".code-frame > textarea"), place.locator(".cm-content")
+    if area.is_visible():
+        area.fill(source)
+        return
+    editor.press("Control+a")
+    editor.press("Delete")
+    if source:
+        paste(editor, source)
+    expect(area).to_have_value(source)
 
 
 def paste(into: Locator, text: str) -> None:

@@ -11,7 +11,6 @@ import email
 import hashlib
 import json
 import os
-import re
 import shutil
 import sys
 import zipfile
@@ -22,10 +21,12 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from compile_pyodide import CDN, compile_archives, cut_lock, write_lock
+from pages import rendered
 from paths import BUILD, DIST, DOWNLOADS, PYODIDE, ROOT, SITE, fail, fresh, run, sha256
 from vendor import vendor
 
 WEB = ROOT / "web"
+NOT_SERVED = ("vendor.json", "lessons.json", "drawing.svg", "templates", "__pycache__")
 CDN_LOADER = """// Pyodide from its CDN, with this site's lock file.
 import { loadPyodide as load } from "{cdn}pyodide.mjs";
 export const loadPyodide = (options) => load({ ...options, indexURL: "{cdn}" });
@@ -36,7 +37,9 @@ def main() -> None:
     """Fill `build/site`, replacing what is there."""
     target = fresh(BUILD / "site.new")
     if WEB.is_dir():
-        shutil.copytree(WEB, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("vendor.json", "__pycache__"))
+        shutil.copytree(WEB, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*NOT_SERVED))
+        for path, text in rendered().items():
+            (target / path).write_text(text, encoding="utf-8")
         vendor(fresh(target / "vendor"))
     (target / "tensorgrad").mkdir()
     for name in ("replay.js", "program.js"):
@@ -50,7 +53,7 @@ def main() -> None:
     else:
         fail(f"PYODIDE is {place!r}; it can be 'self' (host it with the site) or 'cdn'")
     add_wheel(target / "pyodide")
-    set_policy(target)
+    write_sizes(target)
     list_files(target)
     shutil.rmtree(SITE, ignore_errors=True)
     target.rename(SITE)
@@ -58,15 +61,15 @@ def main() -> None:
     print(f"{SITE.relative_to(ROOT)}: {size / 1e6:.1f} MB")
 
 
-def set_policy(target: Path) -> None:
-    """Give every page the policy of `_headers`, for hosts that send no headers."""
-    (policy,) = re.findall(r"Content-Security-Policy: (.*)", (target / "_headers").read_text())
-    for page in target.rglob("*.html"):
-        pattern = r'(<meta http-equiv="Content-Security-Policy" content=")[^"]*'
-        text, count = re.subn(pattern, lambda found: found[1] + policy, page.read_text(encoding="utf-8"))
-        if count != 1:
-            fail(f"{page.relative_to(target)} has {count} elements for a Content-Security-Policy, not one")
-        page.write_text(text, encoding="utf-8")
+def write_sizes(target: Path) -> None:
+    """Tell the loader how large the files are that it waits for, each by the start of its name."""
+    folder = target / "pyodide" if (target / "pyodide" / "pyodide.asm.wasm").exists() else DOWNLOADS
+    (wheel,) = (target / "pyodide").glob("tensorgrad_webgpu-*.whl")
+    (numpy,) = folder.glob("numpy-*.whl")
+    files = {name: folder / name for name in ("pyodide.asm.wasm", "python_stdlib.zip")}
+    sizes = {name: file.stat().st_size for name, file in {**files, "numpy": numpy, "tensorgrad": wheel}.items()}
+    module = target / "worker" / "sizes.js"
+    module.write_text(module.read_text().replace("SIZES = {}", f"SIZES = {json.dumps(sizes)}"))
 
 
 def list_files(target: Path) -> None:

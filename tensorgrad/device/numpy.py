@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
@@ -180,6 +180,7 @@ class NumpyRuntime:
         outputs: Mapping[str, Value] | None = None,
         store: dict[str, np.ndarray] | None = None,
     ) -> None:
+        self.meanwhile: Callable[[], None] | None = None  # nothing waits here
         self.graph = graph
         self.outputs = dict(_named_outputs(graph) if outputs is None else outputs)
         self.store: dict[str, np.ndarray] = {} if store is None else store

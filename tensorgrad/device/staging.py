@@ -30,16 +30,19 @@ class Staging:
             # padded to whole words, or copied sooner than its address is found out
             copied = nbytes != target.nbytes or nbytes < COPIED
             self._places.append((place, storage, copied, _address(self.memory) + start))
+        self._addresses[:] = [own for *_, own in self._places]
         self._held: Sequence[np.ndarray] = ()
 
     def feed(self, arrays: Sequence[np.ndarray]) -> None:
         """See `base.Program`."""
         for i, (array, (place, storage, copied, own)) in enumerate(zip(arrays, self._places, strict=True)):
-            if copied or array.dtype != storage or not array.flags.c_contiguous:
+            if copied:
+                place[...] = array
+            elif array.dtype == storage and array.flags.c_contiguous:
+                self._addresses[i] = _address(array)
+            else:
                 place[...] = array
                 self._addresses[i] = own
-            else:
-                self._addresses[i] = _address(array)
         self._held = arrays  # until the next ones: nobody else may hold what was converted
 
 

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+import pages
+from pages import list_of_lessons, rendered
 from record_lessons import LESSONS, Runner, line, pattern_program
 
 pytestmark = pytest.mark.filterwarnings("ignore:running on the numpy device")
@@ -51,17 +53,37 @@ def test_show_and_check_do_what_their_examples_say() -> None:
 
 
 def test_the_list_has_every_lesson_and_pages_name_files_that_exist() -> None:
-    pages = {path.name: path.read_text(encoding="utf-8") for path in LESSONS.glob("*.html")}
-    links = {name: re.findall(r'(?:href|src)="([^"#:]+)"', text) for name, text in pages.items()}
-    assert {f"./{name}" for name in pages} - {"./index.html"} <= set(links["index.html"])
-    for name, text in pages.items():
-        assert "script-src 'self'" in text
+    found = {Path(path).name: text for path, text in rendered().items() if path.startswith("lessons/")}
+    links = {name: re.findall(r'(?:href|src)="([^"#:]+)"', text) for name, text in found.items()}
+    assert {f"./{name}" for name in found} - {"./index.html"} <= set(links["index.html"])
+    for name, text in found.items():
         assert not re.search(r"<script(?![^>]* src=)|\sstyle=|\son\w+=", text), f"{name} has inline code or style"
         for link in links[name]:
             made_later = "../vendor/" in link
             assert made_later or (LESSONS / link).exists(), f"{name} names {link}"
         for cell in re.findall(r'data-code="([^"]+)"(?![^>]*data-written)', text):
             assert (LESSONS / Path(name).stem / cell).is_file(), f"{name} has a cell {cell}"
+
+
+def test_each_lesson_leads_to_the_one_before_and_the_one_after() -> None:
+    names = [lesson["name"] for lesson in list_of_lessons()]
+    for name, before, after in zip(names, ["", *names], [*names[1:], ""], strict=False):
+        (nav,) = re.findall(r"<nav.*?</nav>", rendered()[f"lessons/{name}.html"], re.DOTALL)
+        assert re.findall(r'href="\./(\w+)\.html">← ', nav) == [before] * bool(before)
+        assert re.findall(r'href="\./(\w+)\.html">[^<]* →<', nav) == [after] * bool(after)
+
+
+def test_a_page_without_the_frame_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "lessons").mkdir()
+    (tmp_path / "lessons" / "lessons.json").write_text("[]")
+    (tmp_path / "_headers").write_text("/*\n  Content-Security-Policy: default-src 'none'\n")
+    (tmp_path / "bare.html").write_text("<!doctype html><title>Bare</title>")
+    monkeypatch.setattr(pages, "WEB", tmp_path)
+    with pytest.raises(SystemExit):
+        pages.rendered()
+    assert "web/bare.html does not have the site's policy" in capsys.readouterr().err
 
 
 def test_show_refuses_what_no_picture_can_use() -> None:

@@ -45,7 +45,8 @@ export class CodeEditor {
   }
 
   set value(text) {
-    this._view.dispatch({ changes: this._all(text), selection: { anchor: 0 }, effects: EditorView.scrollIntoView(0) });
+    this._view.dispatch({ changes: this._all(text), selection: { anchor: 0 } });
+    this._view.scrollDOM.scrollTo(0, 0); // not into view: what writes the text may be elsewhere on the page
   }
 
   /** Puts another text in its place, as the person's own doing; undo brings the old one back. */

@@ -22,7 +22,8 @@ const look = EditorView.theme({
   '.cm-content': { padding: '10px 0', caretColor: 'var(--ink)', tabSize: '4' },
   '.cm-line': { padding: '0 8px' },
   '.cm-cursor': { borderLeft: '2px solid var(--ink)' },
-  '.cm-activeLine': { background: 'var(--sunken)' },
+  '.cm-activeLine': { background: 'none' },
+  '&.cm-focused .cm-activeLine': { background: 'var(--sunken)' },
   '&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground': { background: 'var(--selection)' },
   '&.cm-focused .cm-matchingBracket': { background: 'none', outline: '1px solid var(--line-strong)' },
   '&.cm-focused .cm-nonmatchingBracket': { background: 'var(--error-soft)', outline: '1px solid var(--error)' },
@@ -30,7 +31,7 @@ const look = EditorView.theme({
   '.cm-searchMatch-selected': { background: 'var(--selection)', outline: '2px solid var(--accent)' },
   '.cm-gutters': { background: 'var(--panel)', color: 'var(--ink-dim)', borderRight: '1px solid var(--line)' },
   '.cm-lineNumbers .cm-gutterElement': { minWidth: '3.25rem', padding: '0 8px' },
-  '.cm-wrong-line, .cm-wrong-line.cm-activeLine': { background: 'var(--error-soft)', boxShadow: 'inset 3px 0 var(--error)' },
+  '.cm-wrong-line, &.cm-focused .cm-wrong-line.cm-activeLine': { background: 'var(--error-soft)', boxShadow: 'inset 3px 0 var(--error)' },
 
   '.cm-tooltip': {
     border: '1px solid var(--line-strong)',

@@ -64,8 +64,8 @@ const program = new Program(
   },
   {
     run: (source) => repl.submitProgram(source, `Program, ${source.trimEnd().split('\n').length} lines`),
-    complete: (line, source) => repl.complete(line, source),
-    describe: (expression, source) => repl.describe(expression, source),
+    complete: (line, source) => repl.session.complete(line, source),
+    describe: (expression, source) => repl.session.describe(expression, source),
     say: (text) => status.say(text),
   },
 );
@@ -106,7 +106,7 @@ part('plot-clear').addEventListener('click', () => {
 });
 
 repl.session.addEventListener('state', ({ detail }) => {
-  if (detail !== 'loading') program.upgrade();
+  if (detail !== 'loading') program.code.upgrade();
 });
 repl.session.addEventListener(
   'started',

@@ -1,6 +1,6 @@
 // The program beside the console: its text, where it comes from, and where it is kept.
 
-import { ProgramArea } from './program_area.js';
+import { CodeField } from './code_field.js';
 import { linkTo, programIn } from './share.js';
 import { load, save } from './storage.js';
 
@@ -19,37 +19,13 @@ export class Program {
   constructor(parts, host) {
     this._parts = parts;
     this._host = host;
-    this._editing = {
-      submit: (source) => this.run(source),
-      complete: host.complete,
-      describe: host.describe,
-      say: host.say,
-      changed: () => this._note(''),
-    };
-    this._editor = new ProgramArea(parts.area, parts.completions, parts.lines, this._editing);
+    this.code = new CodeField(parts, { ...host, submit: (source) => this.run(source), changed: () => this._note('') });
     // Only what the person types or takes: a link that is looked at replaces nothing.
-    parts.area.addEventListener('input', () => save(KEY, this._editor.value));
-    parts.area.addEventListener('focus', () => this.upgrade());
-    parts.run.addEventListener('click', () => this.run(this._editor.value));
+    parts.area.addEventListener('input', () => save(KEY, this.code.text));
+    parts.run.addEventListener('click', () => this.run(this.code.text));
     parts.share.addEventListener('click', () => this._share());
     parts.examples.addEventListener('change', () => this._example());
     addEventListener('hashchange', () => this._fromLink());
-  }
-
-  /** From the plain text area to CodeMirror; where that does not load, the text area stays. */
-  async upgrade() {
-    if (this._upgrading) return;
-    this._upgrading = true;
-    try {
-      const { CodeEditor } = await import('./code_editor.js');
-      const wrong = this._editor.marked;
-      this._editor = new CodeEditor(this._parts.area, this._editing);
-      this._parts.lines.hidden = true;
-      if (wrong) this._editor.mark(wrong);
-    } catch (error) {
-      console.warn(`The program stays in a plain text area: ${error.message}`);
-      this._upgrading = false; // a later visit to it tries again
-    }
   }
 
   /** Fills the editor: from the link, from the last visit, or with the first example. */
@@ -57,20 +33,20 @@ export class Program {
     if (await this._fromLink()) return;
     const kept = load(KEY);
     const text = kept ?? (await this._fetch(FIRST));
-    if (!this._editor.value) this._editor.value = text; // typed meanwhile
+    if (!this.code.text) this.code.text = text; // typed meanwhile
   }
 
   async run(source) {
-    this._mark(null);
+    this.code.mark(null);
     const answer = await this._host.run(source);
-    if (answer?.status === 'error' && answer.line && source === this._editor.value) this._mark(answer.line);
+    if (answer?.status === 'error' && answer.line && source === this.code.text) this.code.mark(answer.line);
   }
 
   /** Selects the line that has this text, the one of this number if several have. @returns {boolean} whether one has */
   select(line, text) {
-    const lines = this._editor.value.split('\n').map((one) => one.trim());
+    const lines = this.code.text.split('\n').map((one) => one.trim());
     const found = lines[line - 1] === text ? line : lines.indexOf(text) + 1;
-    if (found && text) this._editor.select(found);
+    if (found && text) this.code.select(found);
     return Boolean(found && text);
   }
 
@@ -78,7 +54,7 @@ export class Program {
     try {
       const text = await programIn(location.hash);
       if (text === null) return false;
-      this._editor.value = text;
+      this.code.text = text;
       this._note('This program came with the link. It runs when you press Run: read it first.');
       return true;
     } catch {
@@ -88,7 +64,7 @@ export class Program {
   }
 
   async _share() {
-    const link = await linkTo(this._editor.value);
+    const link = await linkTo(this.code.text);
     history.replaceState(null, '', link);
     try {
       await navigator.clipboard.writeText(link);
@@ -103,7 +79,7 @@ export class Program {
     this._parts.examples.value = '';
     const text = await this._fetch(file);
     if (!text) return;
-    this._editor.replace(text);
+    this.code.replace(text);
     this._note('Ctrl+Z brings back what was here.');
   }
 
@@ -120,10 +96,5 @@ export class Program {
 
   _note(text) {
     this._parts.note.textContent = text;
-  }
-
-  _mark(line) {
-    this._editor.mark(line);
-    if (line) this._host.say(`Line ${line} of the program raised an error.`);
   }
 }

@@ -4,6 +4,7 @@ import { shown } from './display.js';
 import { Editor } from './editor.js';
 import { choose, download, hint, showSize } from './files.js';
 import { History } from './history.js';
+import { Kept } from './kept.js';
 import { limitsOf } from './limits.js';
 import { Session } from './session.js';
 import { Transcript } from './transcript.js';
@@ -23,10 +24,11 @@ export class Repl {
     this._history = new History();
     this._transcript = new Transcript(parts.list, parts.scroller);
     this._queued = null;
+    this._kept = new Kept();
     this._editor = new Editor(parts.area, parts.completions, {
       history: this._history,
       submit: (source, force) => this.submit(source, force),
-      complete: (line) => this.complete(line),
+      complete: (line) => this.session.complete(line),
       say: (text) => status.say(text),
     });
     this._listen(onPlot);
@@ -67,7 +69,7 @@ export class Repl {
   /** Puts files into Python's working folder. @param {File[]} files */
   async addFiles(files) {
     for (const file of files) {
-      if (this._unable) {
+      if (!this.session.loaded) {
         this._say(`${file.name} was not taken: Python is not there yet.`);
         continue;
       }
@@ -111,6 +113,7 @@ export class Repl {
     if (answer.status === 'restarted') return answer;
     if (answer.text) this._transcript.write(answer.status === 'ok' ? 'value' : 'trace', answer.text);
     entry.finish(answer.milliseconds);
+    this._tellKept();
     if (answer.hint) this._transcript.note(answer.hint);
     if (answer.status === 'crashed') this._transcript.note('Python has crashed. Restart starts a new one.');
     if (answer.status === 'exit') this._transcript.note('Python goes on: there is nothing to exit to. Restart starts afresh.');
@@ -144,6 +147,7 @@ export class Repl {
     on('ready', ({ versions, suspends }) => {
       this._status.ready(versions);
       this._tellLimits(suspends);
+      this._tellKept();
     });
     on('failed', ({ message }) => this._status.failed(message));
     on('plot', ({ text }) => onPlot(text));
@@ -183,6 +187,11 @@ export class Repl {
     for (const remark of limitsOf(found)) this._transcript.note(remark);
   }
 
+  /** What this browser keeps, when that is news: nothing is stored without a word. */
+  async _tellKept() {
+    for (const remark of await this._kept.news()) this._transcript.note(remark);
+  }
+
   _stuck(canRestartOnly) {
     this._mustRestart = canRestartOnly;
     this._say(
@@ -195,20 +204,6 @@ export class Repl {
   _say(text) {
     this._transcript.note(text);
     this._status.say(text);
-  }
-
-  /** @returns {Promise<{items: string[], start: number}>} */
-  async complete(line, program = '') {
-    return this._unable ? { items: [], start: line.length } : this.session.complete(line, program);
-  }
-
-  /** @returns {Promise<{signature: string, doc: string} | null>} */
-  async describe(expression, program = '') {
-    return this._unable ? null : (await this.session.describe(expression, program)).found;
-  }
-
-  get _unable() {
-    return this.session.state === 'loading' || this.session.state === 'failed';
   }
 
   _key(event) {

@@ -58,13 +58,15 @@ export class Session extends EventTarget {
   }
 
   /** @returns {Promise<{items: string[], start: number}>} */
-  complete(line, program = '') {
+  async complete(line, program = '') {
+    if (!this.loaded) return { items: [], start: line.length };
     return this._ask({ type: 'complete', id: this._nextId++, line, program });
   }
 
-  /** @returns {Promise<{found: {signature: string, doc: string} | null}>} */
-  describe(expression, program = '') {
-    return this._ask({ type: 'describe', id: this._nextId++, expression, program });
+  /** @returns {Promise<{signature: string, doc: string} | null>} */
+  async describe(expression, program = '') {
+    if (!this.loaded) return null;
+    return (await this._ask({ type: 'describe', id: this._nextId++, expression, program })).found;
   }
 
   /** Puts a file into Python's working folder. @returns {Promise<{error?: string}>} */
@@ -74,7 +76,7 @@ export class Session extends EventTarget {
 
   /** What the inspector asks for; see `tensorgrad_page.inspecting`. @returns {Promise<object>} */
   async inspect(request) {
-    if (this.state === 'loading' || this.state === 'failed') return { error: 'Python is not there yet.' };
+    if (!this.loaded) return { error: 'Python is not there yet.' };
     const { text } = await this._ask({ type: 'inspect', id: this._nextId++, request: JSON.stringify(request) });
     return text === undefined ? { error: 'Python was restarted.' } : JSON.parse(text);
   }
@@ -98,6 +100,11 @@ export class Session extends EventTarget {
       if (!this._heard && this._flag) this._flag[0] = 2;
     });
     this._later(STUCK_AFTER, id, () => this._emit('stuck', { canRestartOnly: !this._flag && !this._heard }));
+  }
+
+  /** Whether Python is there. */
+  get loaded() {
+    return this.state !== 'loading' && this.state !== 'failed';
   }
 
   _later(delay, id, action) {

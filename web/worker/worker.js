@@ -8,7 +8,7 @@
 //                    {type: 'file', id, name, bytes}     for the working folder
 //                    {type: 'inspect', id, request}      JSON, of `tensorgrad_page.inspecting`
 //                    {type: 'chosen', bytes, error}      a file, or null; or why the page shows none
-//   worker to page   {type: 'progress', what, loaded, total}   {type: 'device', device}
+//   worker to page   {type: 'progress', loaded, total, parts}   {type: 'device', device}
 //                    {type: 'ready', versions, suspends, marks} {type: 'failed', message}
 //                    {type: 'write', stream, text}       {type: 'plot', text}
 //                    {type: 'started'}                   the input is complete and runs
@@ -46,7 +46,6 @@ async function start(shared) {
     (text) => send({ type: 'write', stream: 'out', text }),
     (text) => send({ type: 'write', stream: 'error', text }),
   );
-  send({ type: 'progress', what: 'tensorgrad', loaded: 0, total: 0 });
   flag = new Uint8Array(shared ?? new ArrayBuffer(1));
   pyodide.setInterruptBuffer(flag);
   const tensorgrad = pyodide.pyimport('tensorgrad');

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from lesson_driver import PHONE, WIDE, LessonPage, answer, open_lesson
-from page_driver import SUB_PATH, TRAIN, Repl
+from page_driver import SUB_PATH, TRAIN, Repl, write_code
 from tensorgrad.testing.server import StaticServer
 
 pytestmark = pytest.mark.page
@@ -28,7 +28,7 @@ def coordinates(text: str, name: str) -> list[float]:
 
 
 def best_of(lesson: LessonPage) -> np.ndarray:
-    text = lesson.cell("points.py").locator("textarea").input_value()
+    text = lesson.code("points.py")
     return np.polyfit(coordinates(text, "x"), coordinates(text, "y"), 1)
 
 
@@ -85,18 +85,25 @@ def test_the_exercises_say_what_is_wrong(open_page: Callable[..., Repl], url: st
     assert "too large: it jumps over the valley" in lesson.check("try_rate.py", "my_rate = 0.99")
     assert "too small" in lesson.check("try_rate.py", "my_rate = 0.1")
     assert "There is no `my_rate` yet" in lesson.check("try_rate.py", "del my_rate")
-    assert "raised an error" in lesson.check("try_rate.py", "my_rate = 1 / 0")
+    assert "raised an error" in lesson.check("try_rate.py", "# Too small.\nmy_rate = 1 / 0")
+    cell = lesson.cell("try_rate.py")
+    expect(cell.locator(".wrong-line")).to_have_text("✗ 2")
+    cell.locator(".cm-content").press("End")
+    cell.locator(".cm-content").press_sequentially("\nslop")
+    expect(page.locator(".cm-tooltip-autocomplete li")).to_have_text(["slope"])
+    expect(cell.locator(".wrong-line")).to_have_count(0)
+    assert cell.locator(".cm-line .tok-comment").count() == 1
     assert lesson.check("try_rate.py", answer("line", "rate")).startswith("✓ Right")
     assert "With a = 1 and the others 0, the loss is" in lesson.check("try_parabola.py")
     assert lesson.check("try_parabola.py", answer("line", "parabola")).startswith("✓ Right")
     # A point is moved with the keyboard.
-    text = lesson.cell("points.py").locator("textarea").input_value()
+    text = lesson.code("points.py")
     page.locator("#points .point").first.press("ArrowUp")
-    moved = lesson.cell("points.py").locator("textarea").input_value()
+    moved = lesson.code("points.py")
     assert coordinates(moved, "y")[0] == pytest.approx(coordinates(text, "y")[0] + 0.05)
     # An endless loop is stopped, and what is there goes on.
     cell = lesson.cell("loss.py")
-    cell.locator("textarea").fill("while True: pass")
+    write_code(cell, "while True: pass")
     cell.get_by_role("button", name="Run").click()
     expect(cell.locator(".cell-state")).to_have_text("running")
     cell.get_by_role("button", name="Stop").click()

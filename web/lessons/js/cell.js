@@ -1,24 +1,27 @@
 // A cell: Python code that can be edited and run, what it printed, and how long it took.
 
+import { CodeField } from '../../js/code_field.js';
 import { shown } from '../../js/display.js';
 import { TextBlock } from '../../js/text.js';
-import { Code } from './code.js';
-import { make } from './make.js';
+import { make, set } from './make.js';
 
 const MOST_SHOWN = 12; // pictures and tables
 const STOPS_AFTER = 600; // ms that what the picture runs may take before it can be stopped; less would flicker
+
+let made = 0; // cells
 
 export class Cell {
   /**
    * @param {HTMLElement} root is filled. `data-title` names the cell; `data-lines` is how many lines of output
    *   there is room for from the start, so that the text below stays where it is.
-   * @param {(cell: Cell, source: string) => Promise<object>} run
-   * @param {() => void} stop
+   * @param {object} host
+   * @param {(cell: Cell, source: string) => Promise<object>} host.run
+   * @param {() => void} host.stop and what `CodeField` asks of its host
    */
-  constructor(root, run, stop) {
+  constructor(root, host) {
     this.root = root;
     this.original = '';
-    this._run = run;
+    this._host = host;
     const title = root.dataset.title ?? 'Code';
     root.classList.add('cell');
     root.setAttribute('role', 'group');
@@ -28,8 +31,6 @@ export class Cell {
     this._restore = make('button', { type: 'button', disabled: true, title: 'Back to the code of the lesson' }, 'Reset');
     this._time = make('span', { className: 'cell-time' });
     this._state = make('span', { className: 'cell-state' });
-    const area = make('textarea', { wrap: 'off', spellcheck: false, autocapitalize: 'off', autocomplete: 'off', rows: 1 });
-    area.setAttribute('aria-label', `${title}: Python code`);
     this.buttons = make('div', { className: 'buttons' }, this._restore, this._stop, this._button);
     this._output = make('div', { className: 'cell-output', tabIndex: 0 });
     this._output.setAttribute('role', 'log');
@@ -37,13 +38,11 @@ export class Cell {
     this._output.style.minHeight = `calc(${root.dataset.lines ?? 1} * 1.5em + 1rem + 1px)`;
     const head = make('div', { className: 'cell-head' }, make('span', { className: 'cell-title' }, title));
     head.append(this._state, this._time, this.buttons);
-    const colours = make('pre', { className: 'code-colours' });
-    colours.setAttribute('aria-hidden', 'true');
-    root.append(head, make('div', { className: 'cell-code' }, colours, area), this._output);
-    this.code = new Code(area, colours, () => this.run());
-    area.addEventListener('input', () => this._edited());
+    this._frame = make('div', { className: 'code-frame' });
+    root.append(head, this._frame, this._output);
+    this.code = new CodeField(codeParts(this._frame, title), { ...host, submit: () => this.run(), changed: () => this._edited() });
     this._button.addEventListener('click', () => this.run());
-    this._stop.addEventListener('click', stop);
+    this._stop.addEventListener('click', host.stop);
     this._restore.addEventListener('click', () => this.set(this.original));
   }
 
@@ -59,7 +58,7 @@ export class Cell {
   }
 
   run() {
-    return this._run(this, this.code.text);
+    return this._host.run(this, this.code.text);
   }
 
   /** The run waits for its turn. */
@@ -69,6 +68,7 @@ export class Cell {
 
   begin() {
     this.clear();
+    this.code.mark(null);
     this._state.textContent = 'running';
     this._stop.disabled = false;
     this.root.dataset.state = 'running';
@@ -89,13 +89,14 @@ export class Cell {
     };
   }
 
-  finish({ status, milliseconds, text }) {
+  finish({ status, milliseconds, text, line }) {
     this._stop.disabled = true;
     this.root.dataset.state = status;
     this.root.dataset.runs = Number(this.root.dataset.runs ?? 0) + 1;
     this._state.textContent = { ok: '✓ done', error: '✗ error', interrupted: '◼ stopped' }[status] ?? status;
     this._time.textContent = milliseconds === undefined ? '' : seconds(milliseconds);
     if (text) this.write(status === 'ok' ? 'value' : 'trace', text);
+    if (status === 'error' && line) this.code.mark(line);
   }
 
   clear() {
@@ -120,8 +121,22 @@ export class Cell {
   }
 
   _edited() {
+    this._frame.style.setProperty('--lines', this.code.text.split('\n').length);
     this._restore.disabled = !this.edited;
   }
+}
+
+/** Fills a `code-frame`, and gives its parts by name. */
+function codeParts(frame, title) {
+  const completions = make('ul', { className: 'completions', id: `completions-${(made += 1)}`, tabIndex: 0, hidden: true });
+  set(completions, { role: 'listbox', 'aria-label': 'Completions' });
+  const area = make('textarea', { wrap: 'off', spellcheck: false, autocapitalize: 'off', autocomplete: 'off' });
+  set(area, { 'aria-label': `${title}: Python code. Tab indents or completes; Escape, then Tab, leaves.` });
+  set(area, { 'aria-autocomplete': 'list', 'aria-controls': completions.id });
+  const lines = make('pre', { className: 'line-numbers' }, '1');
+  set(lines, { 'aria-hidden': 'true' });
+  frame.append(lines, area, completions);
+  return { area, completions, lines };
 }
 
 function seconds(milliseconds) {

@@ -22,7 +22,7 @@ export class Lesson extends EventTarget {
     this._ready = new Promise((resolve) => (this._isReady = resolve));
     this._status = new Status({
       line: part('status'), text: part('status-text'), bar: part('status-bar'),
-      device: part('device'), detail: part('device-detail'), live: part('live'), claim: part('claim'),
+      device: part('device'), detail: part('device-detail'), live: part('live'),
     });
     this.cells = new Map();
     this._listen();
@@ -33,7 +33,13 @@ export class Lesson extends EventTarget {
   async open() {
     const roots = [...document.querySelectorAll('[data-code]')];
     const made = roots.map((root) => {
-      const cell = new Cell(root, (cell, source) => this._runCell(cell, source), () => this._session.interrupt());
+      const cell = new Cell(root, {
+        run: (cell, source) => this._runCell(cell, source),
+        stop: () => this._session.interrupt(),
+        complete: (line, source) => this._session.complete(line, source),
+        describe: (expression, source) => this._session.describe(expression, source),
+        say: (text) => this.say(text),
+      });
       this.cells.set(root.dataset.code, cell);
       if (root.dataset.check) this._addCheck(cell, root.dataset.check);
       return cell;
@@ -148,7 +154,10 @@ export class Lesson extends EventTarget {
       this._isReady();
     });
     on('failed', ({ message }) => this._status.failed(message));
-    on('state', (state) => this._status.state(state));
+    on('state', (state) => {
+      this._status.state(state);
+      if (state !== 'loading') for (const cell of this.cells.values()) cell.code.upgrade();
+    });
     on('write', ({ stream, text }) => this._sink?.write(stream, text));
     on('display', ({ text }) => this._sink?.display(text));
     on('plot', ({ text }) => this.dispatchEvent(new CustomEvent('plot', { detail: text })));
