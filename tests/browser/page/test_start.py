@@ -21,7 +21,9 @@ MOVED = """() => new Promise(resolve => {
 })"""
 
 
-def test_a_recording_plays_until_something_runs_and_loading_is_told_by_part(open_page: Callable[..., Repl]) -> None:
+def test_a_recording_plays_until_something_runs_and_loading_is_told_by_part(
+    open_page: Callable[..., Repl], record_property: Callable[[str, object], None]
+) -> None:
     repl = open_page(ready=False)
     page, pause = repl.page, repl.page.locator("#recorded-pause")
     picture, step = page.locator("#recorded"), page.locator("#legend [data-part=step]")
@@ -48,9 +50,8 @@ def test_a_recording_plays_until_something_runs_and_loading_is_told_by_part(open
     assert places(page) == before
     assert page.evaluate(MOVED) < 0.01
     stages: dict[str, float] = page.evaluate(MARKS)
-    print(
-        "seconds from the page's address, on a machine that tests:", {name: round(at, 2) for name, at in stages.items()}
-    )
+    told = ", ".join(f"{name} {at:.2f}" for name, at in stages.items())
+    record_property("measured", f"seconds from the page's address, on a machine that tests: {told}")
     order = ["worker", "loader", "Python with its packages", "import of tensorgrad", "ready", "program runs"]
     times = [stages[name] for name in [*order, "first trained step"]]
     assert times == sorted(times)
