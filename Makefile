@@ -39,7 +39,7 @@ serve: build/.site ## serve the site with the Python REPL on http://127.0.0.1:$(
 
 # One test times a compilation and comes first, alone. The files of the others go to several processes, each with a
 # browser of its own: while shaders compile in one, Python runs in another. What takes longest comes first.
-test: build/.site ## run everything: lint, doctests, unit tests, tests in the browser
+test: build/.site build/.puppeteer ## run everything: lint, doctests, unit tests, tests in the browser
 	$(PY) -m pytest -q $(TIMED)
 	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),-O) lint doctest
 	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore=$(TIMED) tests/browser tests/unit $(ARGS)
@@ -55,7 +55,7 @@ doctest: build/.python ## the examples in docstrings
 unit: build/.mnist build/.names ## tests on CPython, no browser
 	$(PY) -m pytest -q tests/unit $(ARGS)
 
-browser: build/.site ## tests in headless Chromium
+browser: build/.site build/.puppeteer ## tests in headless Chromium and Firefox
 	$(PY) -m pytest -q tests/browser $(ARGS)
 
 wheel: build/.wheel ## dist/tensorgrad_webgpu-*.whl
@@ -87,6 +87,10 @@ build/.downloads: tools/fetch_pyodide.py | build/.python
 
 build/.pyodide: build/.downloads tools/compile_pyodide.py tools/bytecode.py tools/bytecode.mjs
 	@$(PY) tools/compile_pyodide.py
+	@touch $@
+
+build/.puppeteer: tools/fetch_puppeteer.py tools/vendor.py web/vendor.json | build/.python
+	@$(PY) tools/fetch_puppeteer.py
 	@touch $@
 
 build/.mnist: tools/fetch_mnist.py | build/.python

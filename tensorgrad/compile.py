@@ -159,7 +159,7 @@ class Train(Fitting, Inspected):
         """Steps with this program from now on."""
         old, self._built = self._built, built
         self._row.use(built.interface.slots)
-        built.executor.meanwhile = self._row.foresee
+        built.executor.meanwhile(self._row.foresee)
         self._compiled()
         if old is not None:
             old.executor.destroy()

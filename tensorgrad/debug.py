@@ -92,7 +92,6 @@ def report(program: Built, device: str) -> Built:
 
 
 def _report(program: Built, device: str, stages: dict[str, float]) -> str:
-    from tensorgrad.inspect.kernels import Kernels
     from tensorgrad.inspect.program import shown
     from tensorgrad.inspect.tables import counted, show_bytes
 
@@ -111,7 +110,7 @@ def _report(program: Built, device: str, stages: dict[str, float]) -> str:
     what = "from the plan cache, for" if compiled.cached else "compiled for"
     lines = [f"tensorgrad: {what} {device}: {', '.join(parts)}" + (f"; {times}" if times else "")]
     if _level > 1:
-        kernels = Kernels(shown(program))
+        kernels = shown(program).kernels
         lines.append(str(kernels))
         if _level > 2:
             lines += [kernel.show(wgsl=_level > 3) for kernel in kernels]

@@ -169,13 +169,8 @@ class Runtime:
     def limits(self) -> Limits:
         return self.device.limits
 
-    @property
-    def meanwhile(self) -> Callable[[], None] | None:
-        """Called while a step waits for the device."""
-        return self._program.meanwhile
-
-    @meanwhile.setter
-    def meanwhile(self, call: Callable[[], None] | None) -> None:
+    def meanwhile(self, call: Callable[[], None]) -> None:
+        """Have something called whenever a step waits for the device."""
         self._program.meanwhile = call
 
     # -- steps ------------------------------------------------------------------------------
@@ -254,17 +249,21 @@ class Runtime:
             bits = await self._program.losses()
         return _floats(bits, dtype)
 
-    async def profile(self, inputs: Mapping[str, Any]) -> list[KernelTime]:
+    async def profile(self, inputs: Mapping[str, Any], repeats: int = 1) -> list[KernelTime]:
         """Run one step, which counts as any other, with each kernel timed on the GPU by itself.
+
+        Args:
+            repeats: how often each kernel runs, one time after the other; its time is the mean. What updates a state in
+                place does it as often.
 
         Raises:
             UnsupportedError: the device has no timestamp queries; nothing was run.
         """
         async with self._turns:
             self._gather(inputs)
-            times = await self._program.profile()
-        running = [kernel for kernel in self.kernels if kernel.runs]
-        return [KernelTime(k.name, k.op_index, t) for k, t in zip(running, times, strict=True)]
+            running = [kernel for kernel in self.kernels if kernel.runs]
+            times = await self._program.profile([repeats] * len(running) if repeats > 1 else ())
+        return [KernelTime(k.name, k.op_index, t / repeats) for k, t in zip(running, times, strict=True)]
 
     def _gather(self, inputs: Mapping[str, Any]) -> None:
         """Check the inputs, then give them to the program: its next step uploads them."""

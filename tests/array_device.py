@@ -126,6 +126,9 @@ class ArrayProgram:
         self.unread.clear()
         return result
 
+    async def ready(self) -> None:
+        pass
+
     async def profile(self) -> list[float]:
         await self.submit()
         return [float(i) for i in range(len(self.recording.dispatches))]

@@ -7,13 +7,12 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
 
-from page_driver import SITE, TRAIN, Repl, write_code
+from page_driver import PHONE as PHONE
+from page_driver import SITE, TRAIN, Repl, looked_at, write_code
+from page_driver import WIDE as WIDE
 
-OUT = SITE.parents[1] / "out" / "page"
 READY = 180_000
 """Milliseconds for Python to load and for the picture's programs to compile, on a busy machine."""
-WIDE = {"width": 1280, "height": 900}
-PHONE = {"width": 390, "height": 800}
 
 
 class LessonPage:
@@ -77,16 +76,30 @@ class LessonPage:
         )
 
     def keep(self, name: str) -> None:
-        """A picture of the whole page, and that nothing of it lies beside the screen."""
-        width = self.page.viewport_size["width"] if self.page.viewport_size else 0
-        assert self.page.evaluate("document.documentElement.scrollWidth") <= width
-        OUT.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=OUT / f"{name}.png", full_page=True)
+        """Pictures of the whole page as it is now, in light and dark, with what `looked_at` asks of it."""
+        assert self.page.viewport_size is not None
+        looked_at(self.page, name, [self.page.viewport_size])
 
 
 def open_lesson(open_page: Callable[..., Repl], url: str, **options: object) -> LessonPage:
     """A lesson's page, before Python is there."""
     return LessonPage(open_page(ready=False, url=url, **options))
+
+
+def stop_a_busy_loop(lesson: LessonPage, name: str) -> None:
+    """Run one in a cell and stop it; the cell's own code comes back."""
+    cell = lesson.cell(name)
+    write_code(cell, "while True: pass")
+    cell.get_by_role("button", name="Run").click()
+    expect(cell.locator(".cell-state")).to_have_text("running")
+    cell.get_by_role("button", name="Stop").click()
+    expect(cell.locator(".cell-state")).to_have_text("◼ stopped")
+    cell.get_by_role("button", name="Reset").click()
+
+
+def lose_the_gpu(lesson: LessonPage, name: str) -> None:
+    """As when a driver is reset, by way of a cell."""
+    lesson.run(name, "from tensorgrad.backend import open_backend\n(await open_backend()).device.js_device.destroy()")
 
 
 def answer(lesson: str, exercise: str) -> str:

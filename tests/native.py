@@ -19,6 +19,7 @@ from wgpu.backends.wgpu_native.extras import set_instance_extras
 from tensorgrad.backend import WebGPU
 from tensorgrad.device.base import Copy, Dispatch, Feed, Limits, Recording, Slice
 from tensorgrad.plan import KernelSpec
+from tensorgrad.wgsl.unroll import unrolled
 
 USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 WANTED = {"subgroup": "subgroups", "shader-f16": "shader-f16"}
@@ -137,8 +138,8 @@ class Native:
         """A dispatch's pipeline, bind group and workgroups."""
         access = "".join("w" if bound.write else "r" for bound in dispatch.bindings)
         ranges = [(self.buffers[b.range.buffer], b.range.offset, b.range.nbytes) for b in dispatch.bindings]
-        pipeline = self.pipeline(dispatch.source, access)
-        return pipeline, self._group(dispatch.source, access, ranges), dispatch.workgroups
+        source = unrolled(dispatch.source) or dispatch.source  # what runs in the end
+        return self.pipeline(source, access), self._group(source, access, ranges), dispatch.workgroups
 
     def _submit(self, work: Sequence[tuple[Any, Any, tuple[int, int]]], copies: Sequence[Any] = ()) -> None:
         encoder = self.device.create_command_encoder()
@@ -194,6 +195,9 @@ class NativeProgram:
             data = np.zeros(target.nbytes, np.uint8)
             data[: array.size * storage.itemsize] = array.astype(storage).reshape(-1).view(np.uint8)
             self._device.write(target, data)
+
+    async def ready(self) -> None:
+        pass
 
     async def submit(self) -> None:
         self._device._submit(self._work, self._recording.copies)

@@ -35,7 +35,7 @@ async def verify_matmuls(device: Any, kernels: Iterable[tuple[matmul_cases.Case,
     out, writes beside the result or reads where it should not gives a wrong number.
     """
     todo = [(case, matmul.generate(case.kernel, device.limits, tile=tile)) for case, tile in kernels]
-    held = await _run(device, [(case.name, source, case.arrays) for case, source in todo])
+    held = await run_sources(device, [(case.name, source, case.arrays) for case, source in todo])
     for (case, source), written in zip(todo, held, strict=True):
         wanted = case.expected()
         for key, data in written.items():
@@ -60,7 +60,7 @@ async def verify_attentions(
         )
         for case, source in todo
     ]
-    held = await _run(device, poisoned)
+    held = await run_sources(device, poisoned)
     for (case, source), written in zip(todo, held, strict=True):
         for key, data in written.items():
             got, want = data.view(np.float32), case.expected[key]
@@ -93,7 +93,7 @@ async def verify_lines(device: Any, p: Program, shapes: Callable[[Kernel], Itera
     with np.errstate(all="ignore"):
         interpret.run(low, with_initial(p), watch)
     poison = {v: np.full(a.size + 4, 0x7FC0BAD5, np.uint32) for *_, expected in todo for v, a in expected.items()}
-    found = await _run(device, [(name, source, {**held, **poison}) for name, source, held, _ in todo])
+    found = await run_sources(device, [(name, source, {**held, **poison}) for name, source, held, _ in todo])
     for (name, source, _, expected), written in zip(todo, found, strict=True):
         for key, data in written.items():
             want = expected[key].astype(np.uint32) if expected[key].dtype == bool else expected[key]
@@ -103,7 +103,7 @@ async def verify_lines(device: Any, p: Program, shapes: Callable[[Kernel], Itera
     return [source.name for _, source, *_ in todo]
 
 
-async def _run(
+async def run_sources(
     device: Any, items: Sequence[tuple[str, Source, Mapping[Value, np.ndarray]]]
 ) -> list[dict[Value, np.ndarray]]:
     """The bytes of every buffer that each kernel writes."""

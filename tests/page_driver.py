@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Literal
 
-from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Playwright, Route, expect
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Playwright, Route, ViewportSize, expect
 
 from tensorgrad.testing.browser import find_chromium
 
+AXE = Path(__file__).parents[1] / "build" / "npm" / "node_modules" / "axe-core" / "axe.min.js"
+LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 SITE = Path(__file__).parents[1] / "build" / "site"
 START = 60_000
 TRAIN = 120_000
+WIDE: ViewportSize = {"width": 1280, "height": 900}
+PHONE: ViewportSize = {"width": 390, "height": 800}
+Scheme = Literal["light", "dark"]
 SUB_PATH = "/some/where/"
 
 
@@ -130,11 +136,12 @@ def paste(into: Locator, text: str) -> None:
     """As the clipboard does it; headless Chromium lets no page read the real one."""
     into.focus()
     into.evaluate(
-        """(_, text) => {
+        """(element, text) => {
             const data = new DataTransfer();
             data.setData('text/plain', text);
             const event = new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true});
-            if (document.activeElement.dispatchEvent(event)) document.execCommand('insertText', false, text);
+            const focused = element.getRootNode().activeElement;
+            if (focused.dispatchEvent(event)) document.execCommand('insertText', false, text);
         }""",
         text,
     )
@@ -145,6 +152,35 @@ def screenshot(page: Page, name: str) -> None:
     out = SITE.parents[1] / "out" / "page"
     out.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=out / f"{name}.png", full_page=True)
+
+
+def violations(page: Page, within: str = "body") -> list[str]:
+    """What axe finds in a part of the page that WCAG 2.2 AA does not allow."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+    found: list[dict[str, Any]] = page.evaluate(
+        "([within, levels]) => axe.run(within, {runOnly: levels}).then(({violations}) => violations)", [within, LEVELS]
+    )
+    return [f"{rule['id']}: {node['html'][:200]} {node['failureSummary']}" for rule in found for node in rule["nodes"]]
+
+
+def looked_at(
+    page: Page, name: str, sizes: Sequence[ViewportSize] = (WIDE, PHONE), schemes: Sequence[Scheme] = ("light", "dark")
+) -> None:
+    """Nothing that axe minds, nothing beside the screen; a picture of each, kept in `out/page`."""
+    before = page.viewport_size
+    for size in sizes:
+        page.set_viewport_size(size)
+        for scheme in schemes:
+            page.emulate_media(color_scheme=scheme)
+            page.wait_for_timeout(100)  # what is drawn by script is drawn anew
+            seen = f"{name}-{'phone' if size['width'] < 500 else 'desktop'}-{scheme}"
+            screenshot(page, seen)
+            assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], seen
+            assert violations(page) == [], seen
+    page.emulate_media(color_scheme="light")
+    if before:
+        page.set_viewport_size(before)
 
 
 def places(page: Page) -> list[list[float]]:

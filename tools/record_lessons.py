@@ -1,6 +1,7 @@
 """Record the runs that the pages show while Python loads: `web/lessons/recorded/*.json` and `web/recorded/first.json`.
 
-Each is a list of what `show` sends when the page's own code runs, here on the numpy device.
+Each is a list of what `show` sends when the page's own code runs, here on the numpy device. One is no run but the
+weights that lesson 3 ends with, for lesson 5: `reader.safetensors`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import ast
 import asyncio
 import inspect
 import json
+import linecache
 import subprocess
 import sys
 from collections.abc import Callable
@@ -44,6 +46,7 @@ class Runner:
 
     async def run(self, source: str, name: str = "<cell>") -> None:
         """Run one cell."""
+        linecache.cache[name] = len(source), None, source.splitlines(True), name
         code: CodeType = compile(source, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         found = eval(code, self.namespace)
         if inspect.isawaitable(found):
@@ -134,13 +137,78 @@ async def digits() -> list[dict[str, Any]]:
     return [{**count, **picture} for count, picture in zip(counts, pictures, strict=True)]
 
 
+async def names() -> list[dict[str, Any]]:
+    """Lesson 4: what follows a beginning, and what is invented, while it learns."""
+    page_file()
+    runner = Runner()
+    for name in ("data", "bigrams", "model", "learn"):
+        await runner.cell(f"names/{name}.py")
+    for steps in (10, 10, 10, 20, 30, 40, 60, 90, 130):
+        await runner.run(f"await learn({steps})\nawait test()")
+    look, test, *others = runner.shown
+    parts = zip(others[::3], others[1::3], others[2::3], strict=True)
+    return [{**look, **test}, *({**learned, **seen, **tested} for learned, seen, tested in parts)]
+
+
+async def reader() -> bytes:
+    """The weights of lesson 3's network after 1,000 steps, as a file."""
+    import tensorgrad as tg
+
+    page_file()
+    runner = Runner()
+    for name in ("data", "model", "learn"):
+        await runner.cell(f"digits/{name}.py")
+    await runner.run("await learn(1000)\nweights = (await train.state_dict())['model']\nprint(await accuracy())")
+    return tg.save(runner.namespace["weights"], dtype="F16")
+
+
+async def pictures() -> list[dict[str, Any]]:
+    """Lesson 5: digits that get better, then the ten in hands from a walk around the plane."""
+    page_file()
+    runner = Runner()
+    for name in ("digits/data", "pictures/reader", "pictures/model", "pictures/learn"):
+        await runner.cell(f"{name}.py")
+    frames = [_joined(runner.shown)]
+    for steps in (10, 20, 40, 80, 150):
+        runner.shown.clear()
+        await runner.run(f"await advance({steps})")
+        frames.append(_joined(runner.shown))
+    for frame in frames[1:-1]:  # large pictures come at the start and at the end
+        del frame["samples"], frame["read"], frame["tiles"], frame["way"], frame["ends"]
+    runner.shown.clear()
+    for turn in range(6):
+        await runner.run(f"await at(1.5 * np.sin({turn}), 1.5 * np.cos({turn}) - 1.5)")
+    return frames + runner.shown
+
+
+def _joined(shown: list[dict[str, Any]]) -> dict[str, Any]:
+    """What several calls of `show` gave, as one."""
+    return {name: value for values in shown for name, value in values.items()}
+
+
+async def gpu() -> list[dict[str, Any]]:
+    """Lesson 6: three expressions, with fusion and without."""
+    runner = Runner()
+    for name in ("relu", "stages", "groups"):
+        await runner.cell(f"gpu/{name}.py")
+    stages, groups = runner.shown
+    frames = [{**stages, **groups, "fusion": True, "work": "relu.py"}]
+    for name in ("softmax", "norm"):
+        frames.append({"fusion": False})
+        await runner.cell(f"gpu/{name}.py")
+        await runner.run("await look()")
+        frames.append({**runner.shown[-1], "fusion": True, "work": f"{name}.py"})
+    return frames
+
+
 def page_file() -> None:
     """What the page's Python has and this one has not: a way to fetch the data."""
     module = ModuleType("pyodide.http")
 
     async def pyfetch(url: str) -> Any:
         file = SimpleNamespace()
-        data = (ROOT / "build" / url.removeprefix("../")).read_bytes()
+        folder = "web" if url.startswith("../lessons/") else "build"
+        data = (ROOT / folder / url.removeprefix("../")).read_bytes()
         file.bytes = lambda: asyncio.sleep(0, data)
         return file
 
@@ -149,16 +217,29 @@ def page_file() -> None:
     sys.modules.setdefault("pyodide", ModuleType("pyodide"))
 
 
-RECORDINGS: dict[str, Callable[[], Any]] = {"first": first, "line": line, "pattern": pattern, "digits": digits}
+RECORDINGS: dict[str, Callable[[], Any]] = {
+    "first": first,
+    "line": line,
+    "pattern": pattern,
+    "digits": digits,
+    "names": names,
+    "reader": reader,
+    "pictures": pictures,
+    "gpu": gpu,
+}
 
 
 def main() -> None:
     """Write the recordings that the command line names, or all."""
     for name in sys.argv[1:] or RECORDINGS:
-        text = json.dumps(asyncio.run(RECORDINGS[name]()), separators=(",", ":"))
+        recorded = asyncio.run(RECORDINGS[name]())
         path = (WEB if name == "first" else LESSONS) / "recorded" / f"{name}.json"
-        path.write_text(text + "\n", encoding="utf-8")
-        print(f"{path.relative_to(ROOT)}: {len(text) / 1e3:.1f} kB")
+        if isinstance(recorded, bytes):
+            path = path.with_suffix(".safetensors")
+        else:
+            recorded = (json.dumps(recorded, separators=(",", ":")) + "\n").encode()
+        path.write_bytes(recorded)
+        print(f"{path.relative_to(ROOT)}: {len(recorded) / 1e3:.1f} kB")
 
 
 if __name__ == "__main__":

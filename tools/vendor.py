@@ -3,7 +3,8 @@
 `web/vendor.json` names it all: `packages` that the site carries and `tools` that it does not,
 each with its version, packages that others need too, so that nothing floats; `files` copied out
 of them; `bundles`, each a module that exports the names listed; and `patches`, text replaced in
-a source before it is bundled.
+a source before it is bundled. `firefox` is what the tests drive Firefox with, and what that
+needs: many packages, which only the tests wait for (`fetch_puppeteer.py`).
 """
 
 from __future__ import annotations
@@ -22,33 +23,33 @@ MODULES = NPM / "node_modules"
 def vendor(target: Path) -> None:
     """Put the files, the bundles and their licences into an empty folder."""
     listed = json.loads(LIST.read_text())
-    install({**listed["packages"], **listed["tools"]}, listed["patches"])
+    install(NPM, {**listed["packages"], **listed["tools"]}, listed["patches"])
     for name, source in listed["files"].items():
         (target / name).write_bytes((MODULES / source).read_bytes())
     for name, exports in listed["bundles"].items():
         bundle(target / name, exports)
 
 
-def install(pins: dict[str, str], patches: dict[str, list[str]]) -> None:
-    """The packages at these versions under `build/npm`, patched; nothing is done where they are there already."""
+def install(target: Path, pins: dict[str, str], patches: dict[str, list[str]]) -> None:
+    """The packages at these versions in a folder, patched; nothing is done where they are there already."""
     manifest = json.dumps({"private": True, "dependencies": pins, "patches": patches})
-    stamp = NPM / "package.json"
-    if stamp.is_file() and stamp.read_text() == manifest and MODULES.is_dir():
+    stamp = target / "package.json"
+    if stamp.is_file() and stamp.read_text() == manifest and (target / MODULES.name).is_dir():
         return
-    folder = fresh(BUILD / "npm.new")
+    folder = fresh(target.with_name(f"{target.name}.new"))
     (folder / "package.json").write_text(manifest)
     run(["npm", "install", "--ignore-scripts", "--no-package-lock", "--no-audit", "--no-fund", "--silent"], cwd=folder)
-    for package, version in installed(folder / "node_modules").items():
+    for package, version in installed(folder / MODULES.name).items():
         # Programs for one platform belong to a tool; everything else has to be listed.
         if not package.startswith("@esbuild/") and pins.get(package) != version:
             fail(f"npm installed {package} {version}; {LIST.relative_to(ROOT)} has {pins.get(package)}")
     for file, (old, new) in patches.items():
-        source = (folder / "node_modules" / file).read_text()
+        source = (folder / MODULES.name / file).read_text()
         if source.count(old) != 1:
             fail(f"{old!r} is {source.count(old)} times in {file}, not once")
-        (folder / "node_modules" / file).write_text(source.replace(old, new))
-    fresh(NPM).rmdir()
-    folder.rename(NPM)
+        (folder / MODULES.name / file).write_text(source.replace(old, new))
+    fresh(target).rmdir()
+    folder.rename(target)
 
 
 def installed(modules: Path) -> dict[str, str]:

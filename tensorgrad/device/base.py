@@ -172,8 +172,12 @@ class Program(Protocol):
         """Each unread loss's 4 bytes (uint32), oldest first; reading them forgets them."""
         ...
 
+    async def ready(self) -> None:
+        """Wait until steps are as fast as they get: first ones may run kernels that compile sooner."""
+        ...
+
     async def profile(self, times: Sequence[int] = ()) -> list[float]:
-        """Run one step with every dispatch timed: nanoseconds on the device, in order.
+        """Run one step with every dispatch timed, when it is `ready`: nanoseconds on the device, in order.
 
         Args:
             times: how often each dispatch is made, one time after the other; once by default.
@@ -242,13 +246,11 @@ class KernelTime(NamedTuple):
 
 
 class Executor(Protocol):
-    """What runs a compiled plan: `runtime.Runtime` on a GPU, or a reference without one.
+    """What runs a compiled plan: `runtime.Runtime` on a GPU, or a reference without one."""
 
-    Attributes:
-        meanwhile: see `Program`.
-    """
-
-    meanwhile: Callable[[], None] | None
+    def meanwhile(self, call: Callable[[], None]) -> None:
+        """Have something called whenever a step waits for the device, where anything waits."""
+        ...
 
     async def step(self, inputs: Mapping[str, Any]) -> float:
         """Run one step and return its loss."""

@@ -180,7 +180,6 @@ class NumpyRuntime:
         outputs: Mapping[str, Value] | None = None,
         store: dict[str, np.ndarray] | None = None,
     ) -> None:
-        self.meanwhile: Callable[[], None] | None = None  # nothing waits here
         self.graph = graph
         self.outputs = dict(_named_outputs(graph) if outputs is None else outputs)
         self.store: dict[str, np.ndarray] = {} if store is None else store
@@ -207,6 +206,9 @@ class NumpyRuntime:
         self.store.update(made)
 
     # -- steps --------------------------------------------------------------------------
+
+    def meanwhile(self, call: Callable[[], None]) -> None:
+        """Nothing waits here."""
 
     async def step(self, inputs: Mapping[str, Any]) -> float:
         """Run one step and return its loss."""

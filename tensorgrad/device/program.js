@@ -17,6 +17,7 @@ class Program {
     this.memory = null;                // view of the staging memory, which begins with the inputs' addresses
     this.heap = this.addresses = null; // views of all of Python's memory, and of those addresses
     this.list = [];                    // what a step dispatches: [{label, pipeline, group, x, y}]
+    this.improved = Promise.resolve(); // kept when the list's pipelines are the fastest ones
     this.ready = null;                 // the next step's command buffers, where they are encoded ahead
     this.reads = [];                   // [{ranges, size}]
     this.landing = this.ring = 0;      // handles: where reads arrive, where losses wait
@@ -46,6 +47,8 @@ class Program {
     const commands = this.encode();
     if (this.list.length >= AHEAD) this.ready = commands;
   }
+
+  improvement() { return this.engine.settle(this.improved); }
 
   /** Registers ranges that a step can return; the result is the `index` of `replay`. */
   prepareRead(ranges) { return this.reads.push({ ranges, size: total(ranges) }) - 1; }

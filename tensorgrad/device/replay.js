@@ -8,6 +8,8 @@
 import { BUFFER, COMPUTE, Lost, MAP_READ, Program, READBACK, total } from './program.js';
 
 const STORAGE = BUFFER.storage | BUFFER.copySrc | BUFFER.copyDst;
+// Firefox looks for finished work ten times a second, and whenever something is submitted.
+const POLLS = /Firefox\//.test(globalThis.navigator?.userAgent), POLL_MS = 4;
 
 /** The engine of a GPUDevice: one each, so that everything on a device shares its pipelines. */
 const engineOf = device => cached(engines, device, () => new Engine(device));
@@ -59,11 +61,16 @@ class Engine {
 
   /** A finished map or submission is noticed when the GPU process does something, or else up to 3 ms late.
    *  The cheapest thing that makes a round trip is an empty error scope. After long waits 3 ms matter less
-   *  than the work of asking, which on a software adapter slows the kernels themselves down. */
+   *  than the work of asking, which on a software adapter slows the kernels themselves down. In Firefox it is an
+   *  empty submission that counts, and after a long wait 100 ms would matter. */
   async pump() {
     if (this.pumping) return;
     this.pumping = true;
-    for (let i = 1; this.waiting.size > 0 && performance.now() < this.until; i++) {
+    for (let i = 1; this.waiting.size > 0 && (POLLS || performance.now() < this.until); i++) {
+      if (POLLS) {
+        this.device.queue.submit([]);
+        if (performance.now() >= this.until) await new Promise(resolve => setTimeout(resolve, POLL_MS));
+      }
       this.device.pushErrorScope('validation');
       await this.device.popErrorScope().catch(() => {});
       if (i % 16 === 0) await this.breathe();
@@ -163,12 +170,18 @@ class Engine {
     }, this.kept);
   }
 
+  /** A pipeline whose errors concern nobody yet. */
+  quietly(label, access, code) {
+    this.device.pushErrorScope('validation');
+    const pipeline = this.pipeline(label, access, code);
+    this.device.popErrorScope().catch(() => {});
+    return pipeline;
+  }
+
   /** Starts to compile a shader of a program to come, whose `compile` reports what is wrong with it. A submission
    *  sends it on its way now: Python goes on writing the next one. */
   begin(label, access, code) {
-    this.device.pushErrorScope('validation');
-    this.pipeline(label, access, code);
-    this.device.popErrorScope().catch(() => {});
+    this.quietly(label, access, code);
     this.device.queue.submit([]);
   }
 
@@ -176,6 +189,16 @@ class Engine {
   async diagnose(index, code, { message }) {
     const { messages } = await this.settle(this.device.createShaderModule({ code }).getCompilationInfo());
     return [index, message, messages.map(m => [m.lineNum, m.linePos, m.type, m.message])];
+  }
+
+  /** Goes on to compile faster texts of a program's shaders, {source: text}. Its steps take up each when it is
+   *  ready; one that does not compile after all is left as it is. */
+  improve(program, json) {
+    const texts = JSON.parse(json), { dispatches } = program.spec;
+    program.improved = Promise.allSettled(program.list.map(async (step, i) => {
+      const { label, access, source } = dispatches[i];
+      if (source in texts) step.pipeline = await this.quietly(label, access, texts[source]);
+    }));
   }
 
   /** A Program, or JSON of what went wrong: {shaders: [...]} from `diagnose`, or {message}. */

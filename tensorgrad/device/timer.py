@@ -132,10 +132,12 @@ class Timer:
     async def _compile(self, kernels: Sequence[KernelSpec]) -> Program | None:
         dispatches = tuple(Dispatch(k.name, k.wgsl, self._bind(k), k.workgroups) for k in kernels)
         try:
-            return await self._device.compile(Recording("tensorgrad tuning", (), dispatches, groups=False))
+            program = await self._device.compile(Recording("tensorgrad tuning", (), dispatches, groups=False))
+            await program.ready()
         except TensorgradError:
             self._device.raise_lost()
             return None
+        return program
 
     def _bind(self, kernel: KernelSpec) -> tuple[Bound, ...]:
         sizes = [self._plan.buffers[b.buffer].nbytes for b in kernel.bindings]

@@ -22,6 +22,7 @@ from tensorgrad.device.reports import compile_error, out_of_memory, show_size
 from tensorgrad.device.staging import Staging
 from tensorgrad.errors import DeviceLostError, TensorgradError, UnsupportedError
 from tensorgrad.plan import KernelSpec, access_of
+from tensorgrad.wgsl.unroll import unrolled
 
 OK, LOST, FAILED, AGAIN = range(4)  # as in program.js
 
@@ -149,9 +150,13 @@ class WebGPUDevice:
         proxies = [create_proxy(staging.memory), create_proxy(_waker(waiting))]
         program = None
         try:
-            program = await self._settle(self._engine.compile(_describe(recording), *proxies))
+            spec = _describe(recording)
+            compiling = self._engine.compile(json.dumps(spec), *proxies)
+            faster = {i: text for i, source in enumerate(spec["sources"]) if (text := unrolled(source))}
+            program = await self._settle(compiling)
             if isinstance(program, str):
                 raise compile_error(recording, json.loads(program))
+            self._engine.improve(program, json.dumps(faster))
             return WebGPUProgram(self, program, staging, waiting, proxies, recording)
         except BaseException:
             for proxy in proxies:
@@ -256,6 +261,10 @@ class WebGPUProgram:
         await self._answer(self._js.losses)
         return _take(self._js.takeLosses()).view(np.uint32)
 
+    async def ready(self) -> None:
+        """Wait for the fastest texts of the kernels; see `base.Program.ready`."""
+        await self._device._settle(self._js.improvement())
+
     async def profile(self, times: Sequence[int] = ()) -> list[float]:
         """Run one step with every dispatch timed; see `base.Program.profile`."""
         self._device.raise_lost()
@@ -264,6 +273,7 @@ class WebGPUProgram:
                 "this device has no timestamp queries (the WebGPU feature 'timestamp-query'), so kernels "
                 "cannot be timed on the GPU; Chromium has them with --enable-unsafe-webgpu on most adapters"
             )
+        await self.ready()
         data = await self._device._settle(self._js.profile(_array(times)))
         return _take(data).view(np.float64).tolist()
 
@@ -321,7 +331,7 @@ def _waker(waiting: dict[int, _Answer]) -> Callable[[int, int, int], bool]:
     return wake
 
 
-def _describe(recording: Recording) -> str:
+def _describe(recording: Recording) -> dict[str, Any]:
     """A recording as replay.js reads it; each distinct source appears once."""
     sources: dict[str, int] = {}
     dispatches = [
@@ -335,7 +345,7 @@ def _describe(recording: Recording) -> str:
         }
         for d in recording.dispatches
     ]
-    spec = {
+    return {
         "label": recording.label,
         "sources": list(sources),
         "dispatches": dispatches,
@@ -345,7 +355,6 @@ def _describe(recording: Recording) -> str:
         "chunk": recording.chunk,
         "groups": recording.groups,
     }
-    return json.dumps(spec)
 
 
 def _array(values: Sequence[Any]) -> Any:

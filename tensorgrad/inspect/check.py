@@ -24,7 +24,7 @@ from tensorgrad.errors import CheckError, OutOfMemoryError
 from tensorgrad.graph import Value
 from tensorgrad.inspect.apart import Apart, apart
 from tensorgrad.inspect.graphs import show_site
-from tensorgrad.inspect.kernels import Kernels, KernelView
+from tensorgrad.inspect.kernels import KernelView
 from tensorgrad.inspect.program import Shown
 from tensorgrad.inspect.reference import Difference, judge
 from tensorgrad.inspect.tables import counted
@@ -103,7 +103,7 @@ class Checker:
 
     def __init__(self, shown: Shown, leaves: Arrays) -> None:
         self.shown, self.lowered, self.leaves = shown, shown.lowered, leaves
-        self.views = Kernels(shown)
+        self.views = shown.kernels
         self.arrays: dict[Value, np.ndarray] = {}
         self.last = self._last_reads()
         self.kernels = self.values = 0

@@ -46,7 +46,7 @@ class Inspected(ABC):
         built = self._inspected()
         if self._seen is None or self._seen[0] is not built:
             made = shown(built)
-            self._seen = built, made, Kernels(made)
+            self._seen = built, made, made.kernels
         return self._seen
 
     def _shown(self) -> Shown:

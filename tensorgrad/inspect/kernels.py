@@ -8,12 +8,13 @@ from functools import cached_property
 from typing import NamedTuple, overload
 
 from tensorgrad.callsite import CallSite
-from tensorgrad.graph import Value
+from tensorgrad.graph import Node, Value
 from tensorgrad.inspect import work
 from tensorgrad.inspect.graphs import show_site, sites
-from tensorgrad.inspect.program import Shown
 from tensorgrad.inspect.tables import counted, details, html_table, short, show_bytes, show_flops, table
 from tensorgrad.inspect.why import readers_of, why
+from tensorgrad.lower.lowering import Lowered
+from tensorgrad.plan import KernelSpec
 
 
 class Bound(NamedTuple):
@@ -45,9 +46,9 @@ class KernelView:
         threads, workgroup_size, workgroups: invocations in all and of one workgroup; workgroups in x and y.
     """
 
-    def __init__(self, shown: Shown, index: int, readers: dict[Value, list[int]]) -> None:
-        self._shown, self._readers = shown, readers
-        self._kernel, spec = shown.lowered.kernels[index], shown.specs[index]
+    def __init__(self, lowered: Lowered, spec: KernelSpec, index: int, readers: dict[Value, list[int]]) -> None:
+        self._lowered, self._spec, self._readers = lowered, spec, readers
+        self._kernel = lowered.kernels[index]
         self.index, self.name, self.template = index, spec.name, self._kernel.kind
         words = spec.name.split()
         self.variant = " ".join(words[1:3]) if self.template in ("matmul", "attention") and len(words) > 2 else ""
@@ -62,34 +63,39 @@ class KernelView:
     @property
     def formula(self) -> str:
         """What it computes: a line a store, after the parts that occur more than once."""
-        return self._shown.lowered.formula(self._kernel)
+        return self._lowered.formula(self._kernel)
 
     @property
     def writes(self) -> tuple[str, ...]:
         """The names of the buffers that it stores to."""
-        return tuple(dict.fromkeys(self._shown.lowered.name(v) for v in self._kernel.writes))
+        return tuple(dict.fromkeys(self._lowered.name(v) for v in self._kernel.writes))
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """The operations of the graph that it computes, in order."""
+        return tuple(work.nodes_of(self._lowered, self._kernel))
 
     @cached_property
     def sites(self) -> tuple[CallSite, ...]:
         """The user's lines whose operations it computes; `inspect.show_site` adds their text."""
-        return tuple(sites(work.nodes_of(self._shown.lowered, self._kernel)))
+        return tuple(sites(self.nodes))
 
     @cached_property
     def site(self) -> CallSite | None:
         """The line that most of its operations come from."""
-        lines = Counter(n.site for n in work.nodes_of(self._shown.lowered, self._kernel) if n.site is not None)
+        lines = Counter(n.site for n in self.nodes if n.site is not None)
         return max(lines, key=lambda line: lines[line], default=None)
 
     @property
     def why(self) -> str:
         """Why it is one kernel and why what it stores owns a buffer, a line a reason."""
-        return "\n".join(why(self._shown.lowered, self.index, self._readers))
+        return "\n".join(why(self._lowered, self.index, self._readers))
 
     @property
     def bindings(self) -> tuple[Bound, ...]:
         """Its buffers, in the order of `@binding(i)`."""
-        plan, spec = self._shown.lowered.memory.plan, self._shown.specs[self.index]
-        read = {self._shown.lowered.memory.where[v] for v in self._kernel.loads()}
+        plan, spec = self._lowered.memory.plan, self._spec
+        read = {self._lowered.memory.where[v] for v in self._kernel.loads()}
         found = []
         for binding in spec.bindings:
             buffer = plan.buffers[binding.buffer]
@@ -105,7 +111,7 @@ class KernelView:
     @cached_property
     def nbytes(self) -> int:
         """Bytes that one run has to move: every element that it touches, once."""
-        return work.traffic(self._shown.lowered, self._kernel)
+        return work.traffic(self._lowered, self._kernel)
 
     def __str__(self) -> str:
         return self.show()
@@ -139,14 +145,18 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
 class Kernels(Sequence[KernelView]):
     """The kernels of a program in the order in which they run. Printing it shows a table.
 
+    Args:
+        lowered: the program.
+        specs: its kernels as WGSL.
+
     Attributes:
         note: on a device that does not run them, what it does instead.
     """
 
-    def __init__(self, shown: Shown) -> None:
-        self.note = shown.note
-        readers = readers_of(shown.lowered)
-        self._views = [KernelView(shown, i, readers) for i in range(len(shown.specs))]
+    def __init__(self, lowered: Lowered, specs: Sequence[KernelSpec], note: str = "") -> None:
+        self.note = note
+        readers = readers_of(lowered)
+        self._views = [KernelView(lowered, spec, i, readers) for i, spec in enumerate(specs)]
 
     @overload
     def __getitem__(self, index: int) -> KernelView: ...

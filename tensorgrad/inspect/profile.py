@@ -9,7 +9,6 @@ from tensorgrad.device.base import KernelTime
 from tensorgrad.device.peaks import Peaks
 from tensorgrad.graph import Graph, Node
 from tensorgrad.inspect.graphs import show_call, show_site
-from tensorgrad.inspect.kernels import Kernels
 from tensorgrad.inspect.program import Shown
 from tensorgrad.inspect.tables import counted, html_table, short, show_time, table
 
@@ -112,7 +111,7 @@ def kernel_profile(
     shown: Shown, times: Sequence[KernelTime], on_gpu: bool = True, peaks: Peaks | None = None
 ) -> Profile:
     """The report on timed kernels; where there is no GPU, every one of them was evaluated."""
-    views = [k for k, spec in zip(Kernels(shown), shown.specs, strict=True) if spec.runs or not on_gpu]
+    views = [k for k, spec in zip(shown.kernels, shown.specs, strict=True) if spec.runs or not on_gpu]
     total = sum(t.nanoseconds for t in times) or 1.0
     rows = []
     for view, time in zip(views, times, strict=True):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tensorgrad.compiled import Built
 from tensorgrad.device.base import Limits
+from tensorgrad.inspect.kernels import Kernels
 from tensorgrad.lower.lowering import Lowered, lower
 from tensorgrad.plan import KernelSpec
 from tensorgrad.wgsl.generate import generate
@@ -26,6 +27,11 @@ class Shown:
     lowered: Lowered
     specs: tuple[KernelSpec, ...]
     note: str = ""
+
+    @property
+    def kernels(self) -> Kernels:
+        """The kernels as they are printed."""
+        return Kernels(self.lowered, self.specs, self.note)
 
 
 def shown(built: Built) -> Shown:

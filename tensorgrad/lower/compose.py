@@ -66,6 +66,7 @@ class Composer:
     Args:
         graph: optimized; its nodes are lowered as they stand.
         recompute: False stores every multi-used value, True recomputes cheap ones in each reader.
+        compose: False stores the result of every operation that is no view.
         max_buffers: storage buffers that a kernel may bind, its output included.
 
     Attributes:
@@ -74,9 +75,10 @@ class Composer:
         reasons: why each of them does, leaves apart.
     """
 
-    def __init__(self, graph: Graph, recompute: bool = True, max_buffers: int = 8) -> None:
+    def __init__(self, graph: Graph, recompute: bool = True, max_buffers: int = 8, compose: bool = True) -> None:
         self.graph = graph
         self.recompute = recompute
+        self.compose = compose
         self.max_buffers = max_buffers
         self.users = self._users()
         self.stored: set[Value] = set()
@@ -119,7 +121,9 @@ class Composer:
                 self._store(value, f"it ends a chain of {LONGEST} operations")
             elif not REGISTRY[node.op].view and node.op not in FREE:
                 cost = self._cost(node)
-                if readers[value] > 1 and self._dear(node, cost):
+                if not self.compose:
+                    self._store(value, "every operation is a kernel of its own")
+                elif readers[value] > 1 and self._dear(node, cost):
                     self._store(value, f"{readers[value]} operations read it, which is dearer to compute than to read")
                 elif self._expands(node, cost):
                     self._store(value, "its readers are so much larger that each element would be computed many times")

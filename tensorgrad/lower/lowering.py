@@ -51,18 +51,25 @@ class Lowered:
 
 
 def lower(
-    graph: Graph, outputs: Mapping[str, Value], *, fuse: bool = True, max_buffers: int = 8, totals: bool = True
+    graph: Graph,
+    outputs: Mapping[str, Value],
+    *,
+    fuse: bool = True,
+    compose: bool = True,
+    max_buffers: int = 8,
+    totals: bool = True,
 ) -> Lowered:
     """Lowers an optimized graph.
 
     Args:
         outputs: name -> value that the host reads.
         fuse: False gives every value that owns a buffer a kernel of its own, for comparison.
+        compose: False gives every operation that is no view such a buffer, as where operations run one after the other.
         max_buffers: storage buffers that a kernel may bind.
         totals: let matmuls sum their operands on the side; for GPUs.
     """
     graph, outputs = _apart(graph, outputs)
-    composer = Composer(graph, fuse, max_buffers)
+    composer = Composer(graph, fuse, max_buffers, compose)
     buffer_of = {v: _owner(composer, v) for v in {*graph.roots(), *graph.leaves.values()}}
     buffer_of |= {Value(n.id): Value(n.id) for n in graph.nodes if n.op == "place"}
     updates = {leaf: buffer_of[v] for leaf, v in graph.updates.items()}

@@ -21,6 +21,8 @@ ISOLATION = {
     "Cross-Origin-Resource-Policy": "cross-origin",
 }
 
+ALWAYS = {"Access-Control-Allow-Origin": "*", "Cache-Control": "no-cache"}
+
 
 class _Handler(SimpleHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -56,10 +58,8 @@ class _Handler(SimpleHTTPRequestHandler):
         self.wfile.write(body)
 
     def end_headers(self) -> None:
-        for name, value in self.server.headers_of(urlsplit(self.path).path).items():
+        for name, value in {**ALWAYS, **self.server.headers_of(urlsplit(self.path).path)}.items():
             self.send_header(name, value)
-        self.send_header("Access-Control-Allow-Origin", "*")
-        self.send_header("Cache-Control", "no-cache")
         super().end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:

@@ -5,16 +5,16 @@ neighbours in a warp read neighbours in workgroup memory: thread `ty` has the ve
 thread `tx` the vec4s of columns `tx`, `tx + across`, ... Its sums are variables `c<row>_<vec4 of columns>`, so that
 they stay in registers.
 
-What makes the inner loop fast (measured on an H200 at 2048): it is written out, and each step's rows and columns
-are read before the step before is multiplied (35 -> 44 TFLOP/s); with 16 products a step or fewer the plain loop is
-faster. The arrays in workgroup memory have two dimensions, so that a shader compiler which keeps indices in bounds
-works on a column that is the same in all steps, and addresses differ by constants.
+With 32 products a step or more the inner loop is fastest written out (`tensorgrad/wgsl/unroll.py`); with 16 the plain
+loop is faster. The arrays in workgroup memory have two dimensions, so that a shader compiler which keeps indices in
+bounds works on a column that is the same in all steps, and addresses differ by constants.
 """
 
 from __future__ import annotations
 
 from tensorgrad.wgsl.matmul_load import Side
 from tensorgrad.wgsl.matmul_tiles import Tile
+from tensorgrad.wgsl.unroll import loop
 
 _XYZW = "xyzw"
 
@@ -43,31 +43,16 @@ def row_of(tile: Tile, i: int) -> str:
 def multiply(tile: Tile) -> list[str]:
     """Adds all products of the two tiles to the sums."""
     steps = tile.k // tile.slices
-    first = [f"slice * {steps}u"] if tile.slices > 1 else []
-    if tile.tm * tile.tn < 32:
-        body = [*_read(tile, " + ".join([*first, "kk"]), 0), *_products(tile, 0)]
-        return [f"for (var kk = 0u; kk < {steps}u; kk++) {{", *_indent(body), "}"]
-    lines: list[str] = []
-    for u in range(steps + 1):
-        lines += _read(tile, " + ".join([*first, f"{u}u"]), u) if u < steps else []
-        lines += _products(tile, u - 1) if u else []
-    return ["{", *_indent(lines), "}"]
-
-
-def _products(tile: Tile, number: int) -> list[str]:
-    """The products of the rows and columns of one step."""
-    return [
-        f"c{i}_{j} = fma(vec4<f32>(p{number}_{i // 4}.{_XYZW[i % 4]}), q{number}_{j}, c{i}_{j});"
+    down, across = tile.m // tile.tm, tile.n // tile.tn
+    step = f"slice * {steps}u + kk" if tile.slices > 1 else "kk"
+    reads = [f"let p{g} = tile_a[{step}][ty + {g * down}u];" for g in range(tile.tm // 4)]
+    reads += [f"let q{j} = tile_b[{step}][tx + {j * across}u];" for j in range(tile.tn // 4)]
+    products = [
+        f"c{i}_{j} = fma(vec4<f32>(p{i // 4}.{_XYZW[i % 4]}), q{j}, c{i}_{j});"
         for i in range(tile.tm)
         for j in range(tile.tn // 4)
     ]
-
-
-def _read(tile: Tile, step: str, number: int) -> list[str]:
-    """A thread's rows and columns at one step."""
-    down, across = tile.m // tile.tm, tile.n // tile.tn
-    lines = [f"let p{number}_{g} = tile_a[{step}][ty + {g * down}u];" for g in range(tile.tm // 4)]
-    return lines + [f"let q{number}_{j} = tile_b[{step}][tx + {j * across}u];" for j in range(tile.tn // 4)]
+    return loop(steps, reads, products, tile.tm * tile.tn >= 32)
 
 
 def reduce(tile: Tile) -> list[str]:

@@ -17,6 +17,7 @@ from tensorgrad.errors import (
     TensorgradError,
 )
 from tensorgrad.plan import Binding, KernelSpec
+from tensorgrad.wgsl.unroll import loop
 
 pytestmark = pytest.mark.webgpu
 
@@ -56,6 +57,25 @@ async def test_modules_and_pipelines_are_cached_by_source() -> None:
         assert "createShaderModule" not in counts
         assert "createComputePipelineAsync" not in counts
     assert await first.step({"x": X}) == await second.step({"x": X}) == 5.0
+    device.close()
+
+
+async def test_a_loop_is_written_out_while_steps_go_on() -> None:
+    p = Plan()
+    p.add("input", "x", (4,))
+    p.add("output", "loss", (4,))
+    body = "\n".join(["var c = x[i];", *loop(3, ["let p = x[kk];"], ["c += p;"]), "loss[i] = c;"])
+    p.kernel("sums", "", 4, "x", "loss:w", source=wgsl(body, 4, "x", "loss:w"))
+    device = await new_device()
+    with Spy() as spy:
+        runtime = await make(p, device)
+        assert await runtime.step({"x": X}) == 14.0
+        await runtime._program.ready()
+        counts, _ = spy.read()
+    assert counts["createComputePipelineAsync"] == 2
+    js = runtime._program._js
+    assert js.list[0].pipeline.js_id != js.pipelines[0].js_id
+    assert await runtime.step({"x": X}) == 14.0
     device.close()
 
 
@@ -354,6 +374,8 @@ async def test_profile_times_every_kernel() -> None:
     assert all(t.nanoseconds >= 0 for t in times)
     np.testing.assert_array_equal(await runtime.losses(), [LOSSES[0]])
     assert await runtime.step({"x": X}) == LOSSES[1], "a profiled step is a step"
+    assert len(await soon(runtime.profile({"x": X}, repeats=2))) == 3
+    assert await runtime.step({"x": X}) < LOSSES[3], "the update ran twice, with one gradient"
     runtime.destroy()
 
 

@@ -18,7 +18,7 @@ from tensorgrad.testing import options
 from tour import BEGIN, END, sections
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")
+PAGES = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/embedding.md")
 BLOCK = re.compile(r"^(<!-- page only -->\n)?```(\w+)\n(.*?)^```$", re.M | re.S)
 
 

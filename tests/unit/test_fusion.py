@@ -15,8 +15,10 @@ from programs import assert_close, for_many_cores, lowered, on_interpret, on_num
 from tensorgrad import ops
 from tensorgrad.autodiff import append_grad
 from tensorgrad.device.base import Limits
+from tensorgrad.lower.compose import FREE, LEAVES
 from tensorgrad.lower.fuse import DEEPEST
 from tensorgrad.plan import KernelSpec
+from tensorgrad.primitive import REGISTRY
 from tensorgrad.tensor import Tensor
 from tensorgrad.wgsl.generate import generate
 
@@ -35,6 +37,17 @@ def test_random_graphs(seed: int) -> None:
         for n, (a, b) in enumerate(zip(on_interpret(p, lowered(p, fuse)), wanted, strict=True)):
             scale = float(np.abs(b).max(initial=1.0))
             assert_close(a, b, 1e-4, 2e-5 * scale, f"output {n} with fuse={fuse}")
+
+
+@pytest.mark.parametrize("seed", range(0, 300, 12))
+def test_random_graphs_with_a_kernel_for_every_operation(seed: int) -> None:
+    p = program(*build(seed))
+    low = lowered(p, False, compose=False)
+    kept = [n for n in p.graph.nodes if n.op not in LEAVES | FREE and n.types[0].size]  # nothing stores what is empty
+    operations = [n for n in kept if not REGISTRY[n.op].view]
+    assert len(low.kernels) >= len(operations)
+    for found, wanted in zip(on_interpret(p, low), on_numpy(p), strict=True):
+        assert_close(found, wanted, 1e-4, 2e-5 * float(np.abs(wanted).max(initial=1.0)))
 
 
 def shapes(low: Any) -> dict[str, tuple[int, ...]]:

@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import pages
 from pages import list_of_lessons, rendered
-from record_lessons import LESSONS, Runner, line, pattern_program
+from record_lessons import LESSONS, Runner, gpu, line, page_file, pattern_program
 
 pytestmark = pytest.mark.filterwarnings("ignore:running on the numpy device")
 
@@ -185,6 +186,61 @@ def test_the_softmax_of_the_digits() -> None:
     assert verdict(asyncio.run(run(right)), "digits", "softmax")["passed"]
 
 
+def test_the_recorded_stages_are_what_their_code_shows() -> None:
+    recorded = json.loads((LESSONS / "recorded" / "gpu.json").read_text(encoding="utf-8"))
+    assert recorded == json.loads(json.dumps(asyncio.run(gpu())))
+    for frame in recorded:
+        if "ways" in frame:
+            fused, apart = frame["ways"]["fused"], frame["ways"]["apart"]
+            assert len(fused["kernels"]) == fused["stored"] == 1
+            assert len(apart["kernels"]) == apart["stored"] == apart["operations"] >= 4
+            assert fused["nbytes"] * 3 < apart["nbytes"]
+            assert fused["temporary"] == 0 < apart["temporary"]
+
+
+def test_a_training_step_at_each_stage() -> None:
+    async def run() -> Runner:
+        runner = Runner()
+        for name in ("step", "stages", "measure"):
+            await runner.cell(f"gpu/{name}.py")
+        await runner.run("await measure()")
+        return runner
+
+    told, times = asyncio.run(run()).shown
+    assert times == {"times": {"n": 1024, "no_gpu": True}}
+    fused = told["ways"]["fused"]["kernels"]
+    product = next(i for i, text in enumerate(told["source"], 1) if "tg.relu" in text)
+    nodes = {node["id"]: node for node in told["graph"]}
+    assert {kernel["name"].split()[0] for kernel in fused if product in kernel["lines"]} >= {"matmul", "row"}
+    for kernel in fused:
+        lines = {nodes[i]["line"] for i in kernel["nodes"]} - {None}
+        assert lines == set(kernel["lines"])
+        named = {i for _, found in kernel["wgsl"] for i in found}
+        assert named & set(kernel["nodes"]), "it stores what it computes"
+
+
+@pytest.mark.parametrize(
+    ("exercise", "wrong"),
+    [
+        ("one", "Right numbers, in 4 kernels: map exp"),
+        ("bytes", "`fused_bytes` is 0"),
+        ("two", "It compiles to 1: map add."),
+    ],
+)
+def test_the_exercises_of_the_gpu(exercise: str, wrong: str) -> None:
+    async def run(name: str) -> Runner:
+        runner = Runner()
+        for cell in ("relu", "stages", name):
+            await runner.cell(f"gpu/{cell}.py")
+        return runner
+
+    found = verdict(asyncio.run(run(f"try_{exercise}")), "gpu", exercise)
+    assert not found["passed"]
+    assert wrong in found["text"]
+    found = verdict(asyncio.run(run(f"answer_{exercise}")), "gpu", exercise)
+    assert found["passed"], found["text"]
+
+
 @needs_node
 def test_the_exercises_of_the_pattern() -> None:
     async def run(**settings: Any) -> Runner:
@@ -203,3 +259,84 @@ def test_the_exercises_of_the_pattern() -> None:
     asyncio.run(runner.cell("pattern/answer_loss.py"))
     assert verdict(runner, "pattern", "loss")["passed"]
     assert verdict(runner, "pattern", "small")["text"].startswith("Right")
+
+
+def test_the_recorded_names_get_below_the_bigrams() -> None:
+    recorded = json.loads((LESSONS / "recorded" / "names.json").read_text(encoding="utf-8"))
+    assert recorded[0]["test"] > recorded[0]["bigrams"] > recorded[-1]["test"]
+    for frame in recorded:
+        for heads in frame["attention"]:
+            for weights in np.array(heads):
+                np.testing.assert_allclose(weights.sum(1), 1, atol=1e-5)  # six digits are recorded
+                assert not np.triu(weights, 1).any()
+
+
+def test_the_exercises_of_the_names() -> None:
+    async def run(name: str, **given: Any) -> Runner:
+        runner = Runner()
+        runner.namespace |= {"np": np, **given}
+        source = (LESSONS / "names" / f"{name}.py").read_text("utf-8")
+        await runner.run(source.partition("name = ")[0])  # without the drawing of a name, which wants a network
+        return runner
+
+    def started(text: str) -> np.ndarray:
+        return np.array([[0, *(ord(letter) - 96 for letter in text)]])
+
+    async def answers(tokens: np.ndarray) -> np.ndarray:
+        return np.cumsum(tokens, 1)[..., None]
+
+    async def peeking(tokens: np.ndarray) -> np.ndarray:
+        return np.pad(tokens[:, 1:], ((0, 0), (0, 1)))[..., None]
+
+    for name, given, wrong in (
+        ("temperature", {}, "the temperature is not used"),
+        ("ahead", {"started": started, "answers": answers, "peeking_answers": peeking}, "accuses the network that has"),
+    ):
+        assert wrong in verdict(asyncio.run(run(f"try_{name}", **given)), "names", name)["text"]
+        assert verdict(asyncio.run(run(f"answer_{name}", **given)), "names", name)["passed"]
+    runner = asyncio.run(run("answer_ahead", started=started, answers=answers, peeking_answers=answers))
+    assert "though it looks ahead" in verdict(runner, "names", "ahead")["text"]
+
+
+IMAGES_OF_NOISE = """
+import numpy as np
+from pyodide.http import pyfetch
+import tensorgrad as tg
+from tensorgrad import nn, optim
+
+test_images = images = np.random.default_rng(0).random((500, 1, 28, 28), np.float32)
+test_labels = labels = np.arange(500, dtype=np.int32) % 10
+"""
+
+
+def test_the_code_of_the_pictures_and_its_exercises() -> None:
+    async def run() -> Runner:
+        page_file()
+        runner = Runner()
+        await runner.run(IMAGES_OF_NOISE)
+        for name in ("reader", "model", "learn"):
+            await runner.cell(f"pictures/{name}.py")
+        runner.shown.clear()
+        await runner.run("await advance(2)\nawait at(1, -2)")
+        return runner
+
+    runner = asyncio.run(run())
+    recorded = json.loads((LESSONS / "recorded" / "pictures.json").read_text(encoding="utf-8"))
+    trained = [frame for frame in recorded if "step" in frame]
+    assert trained[-1].keys() == {name for values in runner.shown for name in values}
+    assert trained[0]["recognised"] < 0.3
+    assert trained[-1]["recognised"] > 0.8
+    assert runner.shown[-1]["hand"] == [1, -2]
+    for exercise, wrong in (("hand", "the hand is drawn at random"), ("bits", "should hold two numbers")):
+        asyncio.run(runner.cell(f"pictures/try_{exercise}.py"))
+        assert wrong in verdict(runner, "pictures", exercise)["text"]
+        asyncio.run(runner.cell(f"pictures/answer_{exercise}.py"))
+        found = verdict(runner, "pictures", exercise)
+        assert found["passed"], found["text"]
+    asyncio.run(runner.run("bits = bits * np.log(2)"))
+    assert "a bit is log 2" in verdict(runner, "pictures", "bits")["text"]
+    zero = (
+        "async def in_the_hand_of(i, text):\n    return await write(place=places[:len(text)], digit=each[:len(text)])"
+    )
+    asyncio.run(runner.run(zero))
+    assert "is not what the decoder writes" in verdict(runner, "pictures", "hand")["text"]

@@ -69,10 +69,13 @@ class Clockwork:
             self.profiles += 1
             return [self.costs[d.source] * n // 1e5 * 1e5 for d, n in zip(recording.dispatches, times, strict=True)]
 
+        async def ready() -> None:
+            pass
+
         def close() -> None:
             self.open -= 1
 
-        return SimpleNamespace(submit=submit, profile=profile, close=close)
+        return SimpleNamespace(submit=submit, ready=ready, profile=profile, close=close)
 
 
 def timed(device: Clockwork, sources: Sequence[str], *, rivals: bool = True) -> list[float]:

@@ -1,5 +1,6 @@
 // The curves that `plot(value)` feeds. uPlot draws them; their colours come from the page's style.
 
+import { colourOf } from './colours.js';
 import { mark } from './timing.js';
 import uPlot from '../vendor/uPlot.esm.js';
 
@@ -16,7 +17,8 @@ export class Chart {
     this._chart = null;
     this._drawing = null;
     parts.log.addEventListener('change', () => this._rebuild());
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this._rebuild());
+    // The style sheet makes a transition of its background, which tells when light changes to dark or the other way.
+    parts.plot.addEventListener('transitionend', ({ propertyName }) => propertyName === 'background-color' && this._rebuild());
     new ResizeObserver(() => this._chart?.setSize(this._size())).observe(parts.plot);
     this._rebuild();
   }
@@ -101,9 +103,8 @@ export class Chart {
 
   _rebuild() {
     this._chart?.destroy();
-    const style = getComputedStyle(document.documentElement);
-    const colour = (name) => style.getPropertyValue(name).trim();
-    const font = `12px ${colour('--font-ui')}`;
+    const colour = (name) => colourOf(name, this._parts.plot);
+    const font = `12px ${getComputedStyle(this._parts.plot).getPropertyValue('--font-ui')}`;
     const axis = { stroke: colour('--ink-dim'), font, grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false } };
     const names = [...this._series.keys()];
     const options = {

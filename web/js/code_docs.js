@@ -25,7 +25,7 @@ export function docs(host) {
 
 /** For a key: tells of the name at the cursor; the second time goes into what is told, to scroll it. */
 export function showDocs(view) {
-  const open = document.querySelector('.code-docs');
+  const open = view.dom.querySelector('.code-docs');
   if (open) {
     open.focus();
     return true;

@@ -29,9 +29,11 @@ export class CodeEditor {
   constructor(area, host) {
     this._area = area;
     this._host = host;
-    const focused = document.activeElement === area;
+    const root = area.getRootNode(); // of a document or a shadow tree
+    const focused = root.activeElement === area;
     const { selectionStart: anchor, selectionEnd: head, scrollTop } = area;
     this._view = new EditorView({
+      root,
       state: EditorState.create({ doc: area.value, selection: { anchor, head }, extensions: this._extensions() }),
     });
     area.before(this._view.dom);

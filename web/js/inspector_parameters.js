@@ -1,5 +1,6 @@
 // The parameters of a program: histograms, and pictures of matrices, as they are between two steps.
 
+import { colourOf } from './colours.js';
 import { counted, draw, make, role, showCount, showNumber } from './inspector_parts.js';
 
 const MOST_READ = 4e6; // elements of one that is read, once a second
@@ -98,8 +99,7 @@ function paint({ width, height, data }, title) {
   canvas.setAttribute('aria-label', `${title}: picture, ${height} by ${width}`);
   Object.assign(canvas, { width, height });
   canvas.style.aspectRatio = `${width} / ${height}`;
-  const style = getComputedStyle(document.documentElement);
-  const [above, below] = ['--curve-1', '--curve-2'].map((name) => channels(style.getPropertyValue(name)));
+  const [above, below] = ['--curve-1', '--curve-2'].map((name) => channels(colourOf(name)));
   const context = canvas.getContext('2d');
   const pixels = context.createImageData(width, height);
   const bytes = Int8Array.from(atob(data), (character) => character.charCodeAt(0));
@@ -110,7 +110,7 @@ function paint({ width, height, data }, title) {
   return canvas;
 }
 
-/** "#0a6e62" as numbers. */
+/** "rgb(10, 110, 98)" as numbers. */
 function channels(colour) {
-  return [1, 3, 5].map((at) => parseInt(colour.trim().slice(at, at + 2), 16));
+  return colour.match(/\d+/g).slice(0, 3).map(Number);
 }

@@ -27,7 +27,7 @@ export class Session extends EventTarget {
   start() {
     const shared = this.isolated ? new SharedArrayBuffer(1) : null;
     this._flag = shared && new Uint8Array(shared);
-    this._worker = new Worker(new URL('../worker/worker.js', import.meta.url), { type: 'module' });
+    this._worker = moduleWorker(new URL('../worker/worker.js', import.meta.url));
     this._worker.onmessage = ({ data }) => this._receive(data);
     this._worker.onerror = (event) => {
       event.preventDefault();
@@ -39,13 +39,26 @@ export class Session extends EventTarget {
     this._setState('loading');
   }
 
-  /** Throws the running Python away and starts a new one; what waits is answered with 'restarted'. */
-  restart() {
-    this._worker.terminate();
+  /** Starts Python where nobody has yet, and again where it did not start. */
+  wake() {
+    if (!this._worker) this.start();
+    else if (this.state === 'failed') this.restart();
+  }
+
+  /** Throws the running Python away; what waits is answered with 'restarted'. */
+  end() {
+    this._worker?.terminate();
+    this._worker = null;
+    this.state = 'loading';
     this._clearTimers();
     this._running = null;
     for (const resolve of this._waiting.values()) resolve({ status: 'restarted', items: [], start: 0, found: null });
     this._waiting.clear();
+  }
+
+  /** Throws the running Python away and starts a new one. */
+  restart() {
+    this.end();
     this.start();
   }
 
@@ -167,4 +180,14 @@ export class Session extends EventTarget {
   _emit(type, detail) {
     this.dispatchEvent(new CustomEvent(type, { detail }));
   }
+}
+
+/** A worker may not come from another origin; one of the page's own may import what does. */
+function moduleWorker(url) {
+  if (url.origin === location.origin) return new Worker(url, { type: 'module' });
+  const source = new Blob([`import ${JSON.stringify(url.href)};`], { type: 'text/javascript' });
+  const own = URL.createObjectURL(source);
+  const worker = new Worker(own, { type: 'module' });
+  worker.addEventListener('message', () => URL.revokeObjectURL(own), { once: true }); // by then it is loaded
+  return worker;
 }

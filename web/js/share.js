@@ -3,11 +3,11 @@
 const NAME = 'code=';
 const MOST = 200_000; // bytes of a program; a link must not unpack to gigabytes
 
-/** @returns {Promise<string>} the address of this page with the program in it */
-export async function linkTo(program) {
+/** @returns {Promise<string>} the address of this page, or of another playground, with the program in it */
+export async function linkTo(program, page = location.href) {
   const packed = await read(stream(new TextEncoder().encode(program), new CompressionStream('deflate-raw')), Infinity);
   const binary = Array.from(packed, (byte) => String.fromCharCode(byte)).join('');
-  const url = new URL(location.href);
+  const url = new URL(page);
   url.hash = NAME + btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
   return url.href;
 }

@@ -14,7 +14,7 @@
 //                    {type: 'started'}                   the input is complete and runs
 //                    {type: 'display', text}          {type: 'show', text}
 //                    {type: 'stopping', id}              the interrupt was heard
-//                    {type: 'done', id, status, text, line, hint, milliseconds}
+//                    {type: 'done', id, status, text, line, hint, lost, milliseconds}
 //                    {type: 'completions', id, items, start}
 //                    {type: 'described', id, found}      found: {signature, doc} or null
 //                    {type: 'filed', id, error}

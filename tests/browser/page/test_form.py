@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from page_driver import SITE, START, SUB_PATH, TRAIN, Repl, screenshot
+from page_driver import PHONE, SITE, START, SUB_PATH, TRAIN, Repl, looked_at, screenshot, violations
+from pages import list_of_lessons
 
 pytestmark = pytest.mark.page
 
-AXE = Path(__file__).parents[3] / "build" / "npm" / "node_modules" / "axe-core" / "axe.min.js"
-LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 HEARS = "addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.violatedDirective}`));"
 
 
@@ -69,13 +66,6 @@ def test_nothing_that_the_page_does_breaks_its_policy(open_page: Callable[..., R
     assert [problem for problem in repl.problems if "script-src" in problem] != []
 
 
-def violations(page: Page) -> list[str]:
-    found: list[dict[str, Any]] = page.evaluate(
-        "levels => axe.run({runOnly: levels}).then(({violations}) => violations)", LEVELS
-    )
-    return [f"{rule['id']}: {node['html'][:200]} {node['failureSummary']}" for rule in found for node in rule["nodes"]]
-
-
 def fill_with_everything(repl: Repl) -> None:
     repl.run("import numpy as np\nfor i in range(50):\n    plot(i), plot(50 - i, 'other')")
     repl.run("print('\\n'.join('wide ' * 60 for _ in range(3)))\ndisplay(np.eye(8))")
@@ -89,7 +79,6 @@ def fill_with_everything(repl: Repl) -> None:
 def test_axe_finds_nothing(open_page: Callable[..., Repl]) -> None:
     repl = open_page(ready=False)
     page = repl.page
-    page.evaluate(AXE.read_text(encoding="utf-8"))
     assert violations(page) == []
     repl.wait_ready(START)
     fill_with_everything(repl)
@@ -121,6 +110,24 @@ def test_axe_finds_nothing(open_page: Callable[..., Repl]) -> None:
             repl.editor.press("Escape")
             expect(page.locator(".cm-search")).to_have_count(0)
             repl.editor.press("Control+z")
+    assert repl.problems == []
+
+
+def test_axe_finds_nothing_in_the_lessons_before_python_is_there(open_page: Callable[..., Repl]) -> None:
+    def never(page: Page) -> None:
+        page.route("**/worker/worker.js", lambda route: route.fulfill(response=route.fetch(), body=""))
+
+    repl = open_page(never, ready=False)
+    page = repl.page
+    page.goto(f"{page.url}lessons/")
+    looked_at(page, "lessons")
+    for lesson in list_of_lessons():
+        page.locator(".lesson-list a", has_text=lesson["title"]).click()
+        expect(page).to_have_title(re.compile(re.escape(lesson["title"])))
+        page.locator(".code-frame textarea").first.focus()
+        expect(page.locator(".cm-content")).to_be_visible()
+        looked_at(page, f"lesson-{lesson['name']}-loading", [PHONE], ["dark"])
+        page.go_back()
     assert repl.problems == []
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, expect
 
-from page_driver import TRAIN, Repl
+from page_driver import TRAIN, Repl, looked_at
 
 pytestmark = pytest.mark.page
 
@@ -60,6 +60,7 @@ def test_the_kernels_are_read_timed_and_lead_to_their_lines(repl: Repl) -> None:
     assert repl.run("print(looked.kernels[0].formula)") == detail.locator("pre").first.inner_text()
     detail.get_by_role("button", name="WGSL").click()
     expect(detail.locator("pre").last).to_contain_text("fn main")
+    looked_at(page, "inspector-kernels")
     detail.locator(".line-link").first.click()
     assert page.evaluate("String(getSelection()).trim()") in map(str.strip, PROGRAM.splitlines())
     first.press("Escape")
@@ -72,11 +73,13 @@ def test_memory_parameters_and_graph_are_seen_with_the_keyboard_alone(repl: Repl
     panel = opened(repl, "Memory")
     expect(panel.locator(".memory-row").first).to_be_visible()
     assert panel.locator(".life").count() == int(repl.run("sum(len(b.values) for b in looked.memory.pooled)"))
+    looked_at(page, "inspector-memory")
     panel.get_by_role("tab", name="Memory").press("ArrowRight")
     expect(panel.get_by_role("tab", name="Parameters")).to_be_focused()
     weight = panel.locator(".parameter[data-name='inner.weight']")
     expect(weight.locator(".histogram")).to_have_count(2)  # of the values and of the gradient
     expect(weight.locator("canvas").first).to_have_attribute("width", "3")
+    looked_at(page, "inspector-parameters")
     # It follows the training while that runs.
     state, before = panel.locator(".inspector-lead:visible"), weight.locator(".parameter-words").first.inner_text()
     expect(state).to_contain_text("After 1 step.")
@@ -93,6 +96,7 @@ def test_memory_parameters_and_graph_are_seen_with_the_keyboard_alone(repl: Repl
     line.locator(".graph-open").press("Enter")
     node = line.locator("li", has_text="matmul").first
     expect(node).to_be_visible()
+    looked_at(page, "inspector-graph")
     node.locator("button").first.press("Enter")
     assert page.evaluate("String(getSelection()).trim()") == "return self.outer(tg.tanh(self.inner(x)))"
     # An operand leads to its node, on whichever line that is.

@@ -56,7 +56,7 @@ def test_a_drawn_three_is_a_three(open_page: Callable[..., Repl], url: str) -> N
     draw(page, THREE, 0.4, (0.55, 0.55))
     expect(page.locator("#pad-caption")).to_have_text("Your drawing.")
     expect(page.locator("#guess")).to_have_text("3")
-    lesson.keep("lesson-digits-desktop-light")
+    lesson.keep("lesson-digits")
     assert "accuracy of all digits" in lesson.check("try_each.py")
     assert lesson.check("try_each.py", answer("digits", "each")).startswith("✓ Right")
     assert lesson.problems == []
@@ -76,5 +76,5 @@ def test_on_a_phone_a_test_digit_is_looked_at(open_page: Callable[..., Repl], ur
     half = "def softmax(numbers):\n    return np.exp(numbers) / np.exp(numbers).sum()"
     assert "exp(1000) is infinite" in lesson.check("try_softmax.py", half)
     assert lesson.check("try_softmax.py", answer("digits", "softmax")).startswith("✓ Right")
-    lesson.keep("lesson-digits-phone-dark")
+    lesson.keep("lesson-digits")
     assert lesson.problems == []

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from lesson_driver import PHONE, WIDE, LessonPage, answer, open_lesson
-from page_driver import SUB_PATH, TRAIN, Repl, write_code
+from lesson_driver import PHONE, WIDE, LessonPage, answer, open_lesson, stop_a_busy_loop
+from page_driver import SUB_PATH, TRAIN, Repl
 from tensorgrad.testing.server import StaticServer
 
 pytestmark = pytest.mark.page
@@ -65,7 +65,7 @@ def test_a_line_is_fitted_with_the_mouse(open_page: Callable[..., Repl], url: st
     printed = lesson.run("compiled.py")
     one, other = re.findall(r"(-?\d\.\d{4}), (?:least squares says )?(-?\d\.\d{4})", printed.replace("height ", ""))
     np.testing.assert_allclose(np.float64(one), np.float64(other), rtol=0.01)
-    lesson.keep("lesson-line-desktop-light")
+    lesson.keep("lesson-line")
     assert lesson.problems == []
 
 
@@ -102,13 +102,7 @@ def test_the_exercises_say_what_is_wrong(open_page: Callable[..., Repl], url: st
     moved = lesson.code("points.py")
     assert coordinates(moved, "y")[0] == pytest.approx(coordinates(text, "y")[0] + 0.05)
     # An endless loop is stopped, and what is there goes on.
-    cell = lesson.cell("loss.py")
-    write_code(cell, "while True: pass")
-    cell.get_by_role("button", name="Run").click()
-    expect(cell.locator(".cell-state")).to_have_text("running")
-    cell.get_by_role("button", name="Stop").click()
-    expect(cell.locator(".cell-state")).to_have_text("◼ stopped")
-    cell.get_by_role("button", name="Reset").click()
+    stop_a_busy_loop(lesson, "loss.py")
     assert "a flat line" in lesson.run("loss.py")
-    lesson.keep("lesson-line-phone-dark")
+    lesson.keep("lesson-line")
     assert lesson.problems == []

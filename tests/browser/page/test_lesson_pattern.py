@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from lesson_driver import PHONE, WIDE, answer, open_lesson
+from lesson_driver import PHONE, WIDE, answer, lose_the_gpu, open_lesson
 from page_driver import SUB_PATH, TRAIN, Repl
 from tensorgrad.testing.server import StaticServer
 
@@ -46,12 +46,20 @@ def test_the_spiral_is_learned_with_the_suggested_settings(open_page: Callable[.
     # What a neuron answers.
     page.get_by_role("button", name="Layer 2, neuron 3").focus()
     expect(page.locator("#answer-caption")).to_contain_text("neuron 3 of layer 2")
-    lesson.keep("lesson-pattern-desktop-light")
+    lesson.keep("lesson-pattern")
     # Another network: another program, which starts anew.
     page.locator("#depth").fill("1")
     expect(page.locator("#note")).to_contain_text("A new network", timeout=TRAIN)
     expect(page.locator("#steps")).to_have_text("0")
     expect(page.locator(".neuron")).to_have_count(8)
+    page.click("#step")
+    expect(page.locator("#steps")).to_have_text("1")
+    # The GPU is lost: the next step finds out, and the program runs again on a new one.
+    lose_the_gpu(lesson, "try_small.py")
+    runs = int(lesson.cell("program.py").get_attribute("data-runs") or 0)
+    page.click("#step")
+    expect(lesson.cell("program.py")).to_have_attribute("data-runs", str(runs + 1), timeout=TRAIN)
+    expect(page.locator("#note")).to_contain_text("Live")
     page.click("#step")
     expect(page.locator("#steps")).to_have_text("1")
     assert lesson.problems == []
@@ -85,5 +93,5 @@ def test_on_a_phone_the_reader_changes_the_pattern_and_the_loss(open_page: Calla
     page.click("#step")
     lesson.cell("program.py").get_by_role("button", name="Stop").click()
     expect(lesson.cell("program.py").locator(".cell-output")).to_contain_text("KeyboardInterrupt")
-    lesson.keep("lesson-pattern-phone-dark")
+    lesson.keep("lesson-pattern")
     assert lesson.problems == []

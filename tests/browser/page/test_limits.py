@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
+from lesson_driver import LessonPage, stop_a_busy_loop
 from page_driver import SITE, START, SUB_PATH, TRAIN, Repl, without_isolation
 from tensorgrad.testing.server import StaticServer
 
@@ -90,4 +91,20 @@ def test_a_host_without_headers_is_isolated_by_the_service_worker_and_works_offl
     expect(repl.editor).to_be_visible()
     repl.page.select_option("#examples", "line.py")
     expect(repl.text).to_have_value((SITE / "examples" / "line.py").read_text(encoding="utf-8"))
+    context.close()
+
+
+def test_a_lesson_too_is_isolated_by_the_service_worker_and_works_offline(browser: Browser) -> None:
+    context = browser.new_context()
+    with StaticServer({SUB_PATH: SITE}, headers={}) as server:
+        lesson = LessonPage(Repl(context.new_page(), f"{server.url}{SUB_PATH}lessons/line.html", ready=False))
+        lesson.wait_ready()
+        assert lesson.page.evaluate("crossOriginIsolated")
+        stop_a_busy_loop(lesson, "compiled.py")
+        expect(lesson.page.locator("#status-text")).to_contain_text("Works offline", timeout=START)
+    # The server is gone.
+    lesson.page.goto(f"{server.url}{SUB_PATH}lessons/")
+    lesson.page.locator(".lesson-list a").first.click()
+    lesson.wait_ready()
+    assert "a flat line" in lesson.run("loss.py")
     context.close()

@@ -28,9 +28,10 @@ export class Cell {
     root.setAttribute('aria-label', title);
     this._button = make('button', { type: 'button', className: 'primary', title: 'Ctrl+Enter' }, 'Run');
     this._stop = make('button', { type: 'button', disabled: true }, 'Stop');
-    this._restore = make('button', { type: 'button', disabled: true, title: 'Back to the code of the lesson' }, 'Reset');
+    this._restore = make('button', { type: 'button', disabled: true, title: 'Back to the code as it was' }, 'Reset');
     this._time = make('span', { className: 'cell-time' });
     this._state = make('span', { className: 'cell-state' });
+    this._state.setAttribute('role', 'status');
     this.buttons = make('div', { className: 'buttons' }, this._restore, this._stop, this._button);
     this._output = make('div', { className: 'cell-output', tabIndex: 0 });
     this._output.setAttribute('role', 'log');
@@ -79,24 +80,31 @@ export class Cell {
     let timer;
     return {
       begin: () => (timer = setTimeout(() => (this._stop.disabled = false), STOPS_AFTER)),
-      finish: ({ status, text }) => {
+      finish: (answer) => {
         clearTimeout(timer);
         this._stop.disabled = true;
-        if (text && status !== 'ok') this.write('trace', text);
+        if (answer.status !== 'ok') this._tell(answer);
       },
       write: (kind, text) => this.write(kind, text),
       display: (text) => this.display(text),
     };
   }
 
-  finish({ status, milliseconds, text, line }) {
+  finish(answer) {
+    const { status, milliseconds, line } = answer;
     this._stop.disabled = true;
     this.root.dataset.state = status;
     this.root.dataset.runs = Number(this.root.dataset.runs ?? 0) + 1;
-    this._state.textContent = { ok: '✓ done', error: '✗ error', interrupted: '◼ stopped' }[status] ?? status;
+    this._state.textContent = { ok: '✓ done', error: '✗ error', interrupted: '◼ stopped', failed: '✗ no Python', restarted: '↻ restarted' }[status] ?? status;
     this._time.textContent = milliseconds === undefined ? '' : seconds(milliseconds);
-    if (text) this.write(status === 'ok' ? 'value' : 'trace', text);
+    this._tell(answer);
     if (status === 'error' && line) this.code.mark(line);
+  }
+
+  /** What came of a run; a lost GPU is opened anew, and needs no advice. */
+  _tell({ status, text, hint, lost }) {
+    if (text) this.write(status === 'ok' ? 'value' : 'trace', text);
+    if (hint && !lost) this.write('note', hint);
   }
 
   clear() {

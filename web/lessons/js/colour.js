@@ -1,10 +1,12 @@
 // Colours of the style sheet as numbers, for pictures made of pixels.
 
+import { colourOf } from '../../js/colours.js';
+
 const probe = Object.assign(document.createElement('canvas'), { width: 1, height: 1 }).getContext('2d', { willReadFrequently: true });
 
 /** @param {string} name of a custom property @returns {number[]} red, green, blue and opacity, 0 to 255 */
 export function colour(name) {
-  probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  probe.fillStyle = colourOf(name);
   probe.fillRect(0, 0, 1, 1);
   return [...probe.getImageData(0, 0, 1, 1).data];
 }

@@ -3,7 +3,7 @@
 import { Chart } from '../../js/chart.js';
 import { colour, diverging, onScheme, ramp } from './colour.js';
 import { Pad } from './digits_pad.js';
-import { grid, largest, paint } from './grid.js';
+import { largest, paint, tile } from './grid.js';
 import { Lesson } from './lesson.js';
 import { make, part } from './make.js';
 import { Recording } from './recording.js';
@@ -74,13 +74,6 @@ function paintAll({ drawing, filters, first, second }) {
       paint(canvas, one, 0, half, half, grey);
     });
   }
-}
-
-/** One of several pictures. */
-function tile(pictures, i) {
-  const { shape, values } = grid(pictures);
-  const size = shape.at(-1) * shape.at(-2);
-  return { shape: shape.slice(-2), values: values.subarray(i * size, (i + 1) * size) };
 }
 
 function note(text, kind = '') {
@@ -164,9 +157,9 @@ lesson.addEventListener('wrong', () => {
   pause();
   note('The code raised an error, or was stopped: it stands below its cell.', 'error');
 });
-lesson.addEventListener('lost', () => {
+lesson.addEventListener('lost', ({ detail }) => {
   pause();
-  note('Python restarted: the cells run again.');
+  note(`${detail}: the cells run again.`);
 });
 note('A recorded run, until Python is here. You can draw already.', 'recorded');
 lesson.open();

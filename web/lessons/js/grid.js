@@ -8,6 +8,13 @@ export function grid(value) {
   return { shape, values: Float32Array.from(value.flat(Infinity), (number) => number ?? NaN) };
 }
 
+/** One of several pictures that come one after the other. */
+export function tile(pictures, i) {
+  const { shape, values } = grid(pictures);
+  const size = shape.at(-1) * shape.at(-2);
+  return { shape: shape.slice(-2), values: values.subarray(i * size, (i + 1) * size) };
+}
+
 /** One channel of a picture, drawn small; `scale` is the value with the fullest colour. */
 export function paint(canvas, { shape, values }, channel, middle, scale, colours) {
   const [height, width, channels = 1] = shape;

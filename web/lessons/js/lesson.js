@@ -1,15 +1,17 @@
 // The frame of a lesson: one Python, the cells that run in it one after the other, exercises with their checks.
 
+import { isolate, keepOffline } from '../../js/offline.js';
 import { Session } from '../../js/session.js';
 import { Status } from '../../js/status.js';
+import { Turns } from '../../js/turns.js';
 import { Cell } from './cell.js';
 import { make, part } from './make.js';
 import { values } from './values.js';
 
 /**
  * Events: `show` (detail: the values that Python gave to the picture), `ready` when the cells of the picture have
- * run, `plot` (detail: a message of `plot`), `wrong` when a call of the picture has not ended well, `lost` when Python
- * restarts.
+ * run, `plot` (detail: a message of `plot`), `wrong` when a call of the picture has not ended well, `lost`
+ * (detail: what happened, in words) when the cells of the picture run again, in another Python or on the GPU opened anew.
  */
 export class Lesson extends EventTarget {
   /** @param {string} folder of the lesson's files, from the page */
@@ -17,16 +19,14 @@ export class Lesson extends EventTarget {
     super();
     this._folder = new URL(`${folder}/`, document.baseURI);
     this._session = new Session();
-    this._turn = Promise.resolve(); // when the last run in the queue has ended
-    this._sink = null;
-    this._ready = new Promise((resolve) => (this._isReady = resolve));
+    this._turns = new Turns(this._session);
     this._status = new Status({
       line: part('status'), text: part('status-text'), bar: part('status-bar'),
       device: part('device'), detail: part('device-detail'), live: part('live'),
     });
     this.cells = new Map();
     this._listen();
-    this._session.start();
+    isolate().then((reloads) => reloads || this._session.start());
   }
 
   /** Loads the code of the cells and the exercises, and runs those that the picture needs. */
@@ -61,20 +61,10 @@ export class Lesson extends EventTarget {
   /**
    * Runs Python when what was asked for before has ended.
    * @param {string} source
-   * @param {{begin?: Function, write: Function, display: Function, finish?: Function} | null} sink takes the output
+   * @param {import('../../js/turns.js').Sink | null} sink takes the output
    */
   run(source, sink = null) {
-    const turn = this._turn.then(async () => {
-      await this._ready;
-      this._sink = sink;
-      sink?.begin?.();
-      const answer = await this._session.run(source, true);
-      sink?.finish?.(answer);
-      this._sink = null;
-      return answer;
-    });
-    this._turn = turn.catch((error) => console.error(error));
-    return turn;
+    return this._turns.run(source, sink);
   }
 
   /**
@@ -82,14 +72,15 @@ export class Lesson extends EventTarget {
    * @param {string} source @param {Cell} cell @returns {Promise<boolean>} whether it ended well
    */
   async call(source, cell) {
-    const { status } = await this.run(source, cell.sink);
-    if (status !== 'ok') this.dispatchEvent(new CustomEvent('wrong'));
-    return status === 'ok';
+    const answer = await this.run(source, cell.sink);
+    if (answer.status !== 'ok') this.dispatchEvent(new CustomEvent('wrong'));
+    this._mend(answer);
+    return answer.status === 'ok';
   }
 
   /** Puts a file into Python's working folder. @param {Uint8Array} bytes */
   async put(name, bytes) {
-    await this._ready;
+    await this._turns.started;
     return this._session.put(name, bytes);
   }
 
@@ -108,9 +99,18 @@ export class Lesson extends EventTarget {
     cell.set(await this.text(cell.root.dataset.code));
   }
 
-  _runCell(cell, source) {
+  async _runCell(cell, source) {
     cell.waiting();
-    return this.run(source, cell);
+    const answer = await this.run(source, cell);
+    this._mend(answer);
+    return answer;
+  }
+
+  /** Compiling opens a lost GPU anew. */
+  _mend({ lost }) {
+    if (!lost) return;
+    this.dispatchEvent(new CustomEvent('lost', { detail: 'The browser took the GPU away' }));
+    this._start();
   }
 
   /** A check runs the cell first: what is on the screen is what is looked at. */
@@ -149,17 +149,13 @@ export class Lesson extends EventTarget {
     const on = (type, handler) => this._session.addEventListener(type, ({ detail }) => handler(detail));
     on('progress', (detail) => this._status.progress(detail));
     on('device', ({ device }) => this._status.device(device));
-    on('ready', ({ versions }) => {
-      this._status.ready(versions);
-      this._isReady();
-    });
+    on('ready', ({ versions }) => this._status.ready(versions));
+    this._session.addEventListener('ready', async () => this._status.kept(await keepOffline()), { once: true });
     on('failed', ({ message }) => this._status.failed(message));
     on('state', (state) => {
       this._status.state(state);
       if (state !== 'loading') for (const cell of this.cells.values()) cell.code.upgrade();
     });
-    on('write', ({ stream, text }) => this._sink?.write(stream, text));
-    on('display', ({ text }) => this._sink?.display(text));
     on('plot', ({ text }) => this.dispatchEvent(new CustomEvent('plot', { detail: text })));
     on('show', ({ text }) => this.dispatchEvent(new CustomEvent('show', { detail: values(text) })));
     on('stuck', ({ canRestartOnly }) => canRestartOnly && this._restart());
@@ -167,10 +163,9 @@ export class Lesson extends EventTarget {
 
   /** A busy loop that nothing else ends: another Python, which runs the cells of the picture again. */
   _restart() {
-    this._ready = new Promise((resolve) => (this._isReady = resolve));
     this._checks = undefined;
     this._session.restart();
-    this.dispatchEvent(new CustomEvent('lost'));
+    this.dispatchEvent(new CustomEvent('lost', { detail: 'Python restarted' }));
     this._start();
   }
 }

@@ -1,5 +1,6 @@
 // Lesson 1: the pictures, the buttons, and the Python that they run.
 
+import { latest } from './latest.js';
 import { Lesson } from './lesson.js';
 import { INTERCEPT, Points, SLOPE, Surface } from './line_picture.js';
 import { part } from './make.js';
@@ -18,7 +19,6 @@ const sliders = { slope: part('slope'), height: part('height'), rate: part('rate
 let path = [];
 let last = {};
 let playing = false;
-let sending = null; // the source that goes to Python next
 let steps = 0;
 
 function show(values) {
@@ -64,19 +64,7 @@ function note(text, kind = '') {
 }
 
 const run = (source) => lesson.call(source, lesson.cell('descend.py'));
-
-/** Runs the latest of what comes faster than Python answers. */
-async function send(source) {
-  const idle = sending === null;
-  sending = source;
-  if (!idle) return;
-  while (sending) {
-    const next = sending;
-    sending = '';
-    await run(next);
-  }
-  sending = null;
-}
+const send = latest(run);
 
 function pointsChanged(all) {
   pause();
@@ -169,9 +157,9 @@ lesson.addEventListener('wrong', () => {
   pause();
   note('The code raised an error, or was stopped: it stands below its cell.', 'error');
 });
-lesson.addEventListener('lost', () => {
+lesson.addEventListener('lost', ({ detail }) => {
   pause();
-  note('Python restarted: the cells run again.');
+  note(`${detail}: the cells run again.`);
 });
 note('A recorded run, until Python is here.', 'recorded');
 lesson.open();

@@ -201,9 +201,9 @@ lesson.addEventListener('wrong', () => {
   pause();
   note('The code raised an error, or was stopped: it stands below the program.', 'error');
 });
-lesson.addEventListener('lost', () => {
+lesson.addEventListener('lost', ({ detail }) => {
   pause();
-  note('Python restarted: the program runs again.');
+  note(`${detail}: the program runs again.`);
 });
 note('A recorded run, until Python is here.', 'recorded');
 lesson.open();

@@ -23,6 +23,7 @@ from pyodide.console import Console, PyodideConsole, shorten
 from pyodide.ffi import create_proxy
 from pyodide_js import checkInterrupt, loadPackagesFromImports
 
+from tensorgrad import DeviceLostError
 from tensorgrad_page.blocks import could_go_on
 from tensorgrad_page.completing import complete
 from tensorgrad_page.describing import describe, imported
@@ -60,7 +61,8 @@ class PageConsole(PyodideConsole):
         """Run one input and return a JSON object: `status` and, by status, `text`.
 
         `incomplete` asks for more lines; `ok` has the value's repr (or nothing); `error` and
-        `interrupted` have the traceback, the `line` of the input, and perhaps a `hint`; `exit` is a call of `exit()`.
+        `interrupted` have the traceback, the `line` of the input, perhaps a `hint`, and whether the GPU is `lost`;
+        `exit` is a call of `exit()`.
 
         Args:
             source: the input.
@@ -164,7 +166,8 @@ class PageConsole(PyodideConsole):
             if cancelled:
                 error = KeyboardInterrupt().with_traceback(error.__traceback__)
             status, line = "interrupted" if stopped else "error", line_in(error, filename)
-            return {"status": status, "text": format_exception(error), "line": line, "hint": hint(error)}
+            told = {"status": status, "text": format_exception(error), "line": line, "hint": hint(error)}
+            return {**told, "lost": isinstance(error, DeviceLostError)}
         finally:
             # A cancellation that came too late to be raised must not undo the outcome.
             while self._task is not None and self._task.cancelling():

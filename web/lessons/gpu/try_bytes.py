@@ -1,0 +1,3 @@
+# x and y have 1,000 rows of 256 numbers, 4 bytes each: how many bytes does tg.exp(x * y) + x read and write ...
+fused_bytes = 0  # ... as one kernel?
+apart_bytes = 0  # ... as three, one after the other?

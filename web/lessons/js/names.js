@@ -1,0 +1,184 @@
+// Lesson 4: a transformer is trained on names; its chances, its attention, and what it invents.
+
+import { Chart } from '../../js/chart.js';
+import { Lesson } from './lesson.js';
+import { make, part } from './make.js';
+import { Attention } from './names_attention.js';
+import { Chances } from './names_letters.js';
+import { Recording } from './recording.js';
+
+const STEPS = 10; // a picture
+const TEST_EVERY = 3; // pictures
+const ROWS = 6; // of invented names
+const LONGEST = 13;
+
+const lesson = new Lesson('names');
+const chart = new Chart({ plot: part('plot'), legend: part('legend'), empty: part('plot-empty'), log: part('plot-log') });
+const chances = new Chances({ list: part('chances'), likely: part('likely'), undecided: part('undecided') });
+const attention = new Attention({ heads: part('heads'), map: part('map'), caption: part('map-caption') });
+const [play, step, over, letter, finish, beginning, temperature] =
+  ['play', 'step', 'over', 'letter', 'finish', 'beginning', 'temperature'].map(part);
+
+let playing = false;
+let tested = []; // what it invented at some steps
+let typed = null; // the latest beginning that Python has not seen
+let looking = null; // until it has seen them
+let drawing = Promise.resolve(); // until the last letter that was asked for is drawn
+let numbers = null;
+
+const rows = Array.from({ length: ROWS }, () => {
+  const cells = [make('th', { scope: 'row' }, '–'), make('td'), make('td')];
+  cells[2].append(make('span', { className: 'some-names' }));
+  part('invented').append(make('tr', {}, ...cells));
+  return cells;
+});
+part('finished').append(...Array.from({ length: 8 }, () => make('li', {}, '\u00a0')));
+
+// What is shown
+
+function show(values) {
+  if (values.step !== undefined) part('steps').textContent = String(values.step);
+  if (values.step === 0) part('loss').textContent = '–'; // a new run
+  for (const name of ['loss', 'test', 'bigrams']) {
+    if (values[name] !== undefined) part(name).textContent = (values[name] ?? NaN).toFixed(3);
+  }
+  if (values.numbers) {
+    numbers = values.numbers.map((number) => number ?? NaN);
+    attention.show(`.${values.beginning}`, values.attention);
+    showChances();
+  }
+  if (values.invented) showInvented(values);
+  if (values.finished) values.finished.forEach((name, i) => (part('finished').children[i].textContent = name));
+}
+
+function showChances() {
+  const degree = Number(temperature.value);
+  part('temperature-value').textContent = degree.toFixed(1);
+  if (numbers) chances.show(numbers, degree);
+}
+
+/** From the first step to the latest, the further back the fewer. */
+function showInvented({ step: at, test, invented }) {
+  tested = [...tested.filter((old) => old.step < at), { step: at, test, invented }];
+  while (tested.length > ROWS) {
+    const gaps = tested.slice(1, -1).map((_, i) => tested[i + 2].step / Math.max(1, tested[i].step));
+    tested.splice(1 + gaps.indexOf(Math.min(...gaps)), 1);
+  }
+  rows.forEach(([stepCell, testCell, names], i) => {
+    const found = tested[i];
+    stepCell.textContent = found ? String(found.step) : '–';
+    testCell.textContent = found ? (found.test ?? NaN).toFixed(3) : '';
+    names.firstChild.textContent = found ? found.invented.map((name) => name || '(nothing)').join(', ') : '';
+  });
+}
+
+function note(text, kind = '') {
+  part('note').textContent = text;
+  part('note').dataset.kind = kind;
+}
+
+// What Python does
+
+const run = (source) => lesson.call(source, lesson.cell('learn.py'));
+
+async function start() {
+  playing = true;
+  play.textContent = 'Pause';
+  note('Each picture is one call of learn(10), below.');
+  for (let pictures = 1; playing; pictures++) {
+    const test = pictures % TEST_EVERY ? '' : '\nawait test()';
+    if (!(await run(`await learn(${STEPS})${test}`))) return;
+  }
+  await run('await test()');
+}
+
+function pause() {
+  playing = false;
+  play.textContent = 'Train';
+}
+
+/** Python sees the latest of what is typed faster than it looks. */
+function look() {
+  typed = beginning.value;
+  looking ??= lookOn().finally(() => (looking = null));
+  return looking;
+}
+
+async function lookOn() {
+  while (typed !== null) {
+    const next = typed;
+    typed = null;
+    await run(`await look('${next}')`);
+  }
+}
+
+/** A letter by the chances that are shown, and then the chances after it. */
+async function drawLetter() {
+  const drawn = chances.draw();
+  if (drawn === '.') return note(`The point was drawn: the name is “${beginning.value}”.`);
+  if (beginning.value.length === LONGEST) return note(`It has room for ${LONGEST} letters.`);
+  beginning.value += drawn;
+  note(`“${drawn}” was drawn.`);
+  return look();
+}
+
+play.addEventListener('click', () => (playing ? pause() : start()));
+step.addEventListener('click', () => {
+  pause();
+  run('await learn(1)\nawait test()');
+});
+over.addEventListener('click', async () => {
+  pause();
+  for (const name of ['model.py', 'learn.py']) await lesson.cell(name).run();
+  setTemperature();
+  look();
+  note('A new network, with random weights.');
+});
+beginning.addEventListener('input', () => {
+  const written = beginning.value.toLowerCase();
+  const known = written.replace(/[^a-z]/g, '');
+  if (known !== beginning.value) beginning.value = known;
+  note(known === written ? '' : 'The names that it learns from have the letters a to z only, and no spaces.');
+  look();
+});
+temperature.addEventListener('input', showChances);
+temperature.addEventListener('change', setTemperature);
+letter.addEventListener('click', () => (drawing = drawing.then(drawLetter)));
+finish.addEventListener('click', () => run(`show(finished=await invent(8, '${beginning.value}'))`));
+
+function setTemperature() {
+  if (!finish.disabled) run(`temperature = ${Number(temperature.value)}`);
+}
+
+const recording = new Recording('recorded/names.json', (values) => {
+  show(values);
+  if (values.step === 0) chart.clear();
+  const series = { training: values.loss, test: values.test, bigrams: values.bigrams };
+  for (const [name, value] of Object.entries(series)) {
+    if (value !== undefined) chart.receive(JSON.stringify({ kind: 'points', series: { [name]: [[values.step, value]] } }));
+  }
+}, 700);
+lesson.addEventListener('show', ({ detail }) => {
+  recording.stop();
+  show(detail);
+});
+lesson.addEventListener('plot', ({ detail }) => {
+  recording.stop();
+  chart.receive(detail);
+});
+lesson.addEventListener('ready', () => {
+  for (const control of [play, step, over, letter, finish, beginning]) control.disabled = false;
+  setTemperature();
+  look();
+  note('Live: press Train, and type the beginning of a name.');
+});
+lesson.addEventListener('wrong', () => {
+  pause();
+  note('The code raised an error, or was stopped: it stands below its cell.', 'error');
+});
+lesson.addEventListener('lost', () => {
+  pause();
+  note('Python restarted: the cells run again.');
+});
+note('A recorded run, until Python is here. The temperature can be changed already.', 'recorded');
+lesson.open();

@@ -1,0 +1,171 @@
+// Lesson 5: a hand that is moved over the plane, what it writes, and the training of what writes.
+
+import { Chart } from '../../js/chart.js';
+import { colour, onScheme, ramp } from './colour.js';
+import { paint, tile } from './grid.js';
+import { latest } from './latest.js';
+import { Lesson } from './lesson.js';
+import { make, part } from './make.js';
+import { Plane } from './pictures_plane.js';
+import { Recording } from './recording.js';
+
+const STEPS = 10; // a picture
+
+const lesson = new Lesson('pictures');
+const run = (source) => lesson.call(source, lesson.cell('learn.py'));
+const move = latest(run);
+const plane = new Plane(part('plane'), part('plane-tiles'), part('marks'), (x, y) => {
+  recording.stop();
+  if (live) move(`await at(${x.toFixed(3)}, ${y.toFixed(3)})`);
+});
+const chart = new Chart({ plot: part('plot'), legend: part('legend'), empty: part('plot-empty'), log: part('plot-log') });
+const buttons = ['play', 'step', 'over', 'others'].map(part);
+const [play, step, over, others] = buttons;
+const ends = [part('first'), part('second')];
+
+let playing = false;
+let live = false;
+let last = { digit: 3 };
+
+const ten = Array.from({ length: 10 }, (_, digit) => {
+  const canvas = make('canvas', { width: 28, height: 28 });
+  const reading = make('span', {}, String(digit));
+  const button = make('button', { type: 'button', disabled: true }, canvas, reading);
+  button.addEventListener('click', () => run(`await choose(${digit})`));
+  part('ten').append(button);
+  return { button, canvas, reading };
+});
+const samples = Array.from({ length: 20 }, () => {
+  const canvas = make('canvas', { width: 28, height: 28 });
+  const reading = make('span', {}, '–');
+  part('samples').append(make('li', {}, canvas, reading));
+  return { canvas, reading };
+});
+const way = Array.from({ length: 12 }, () => make('canvas', { width: 28, height: 28 }));
+part('way').append(...way);
+for (const [i, select] of ends.entries()) {
+  select.append(...ten.map((_, digit) => make('option', { selected: digit === [3, 8][i] }, String(digit))));
+}
+
+// What is shown
+
+function show(values) {
+  last = { ...last, ...values };
+  plane.show(values);
+  if (values.hand) plane.setHand(values.hand);
+  drawAll(values);
+  if (values.step !== undefined) part('steps').textContent = String(values.step);
+  if (values.loss !== undefined) part('loss').textContent = (values.loss ?? NaN).toFixed(1);
+  for (const name of ['recognised', 'sure']) {
+    if (values[name] !== undefined) part(name).textContent = `${(100 * values[name]).toFixed(1)} %`;
+  }
+}
+
+function drawAll(values) {
+  const grey = ramp(colour('--sunken'), colour('--ink'), 255);
+  const picture = (canvas, pictures, i) => paint(canvas, tile(pictures, i), 0, 0.5, 0.5, grey);
+  if (values.written) ten.forEach(({ canvas }, digit) => picture(canvas, values.written, digit));
+  if (values.written || values.digit !== undefined) showHand(picture);
+  if (values.samples) {
+    samples.forEach(({ canvas, reading }, i) => {
+      picture(canvas, values.samples, i);
+      const right = values.read[i] === i % 10;
+      reading.textContent = right ? '✓' : `✗ ${values.read[i]}`;
+      canvas.setAttribute('role', 'img');
+      canvas.setAttribute('aria-label', `Asked for a ${i % 10}, read as ${values.read[i]}`);
+    });
+  }
+  if (values.way) {
+    way.forEach((canvas, i) => {
+      const real = { 0: 0, 11: 1 }[i];
+      if (real === undefined) picture(canvas, values.way, i - 1);
+      else picture(canvas, values.ends, real);
+    });
+  }
+}
+
+/** The chosen digit large, and under each of the ten what is read. */
+function showHand(picture) {
+  const { written, chances, digit } = last;
+  if (!written) return;
+  picture(part('written'), written, digit);
+  ten.forEach(({ button, reading }, i) => {
+    const best = chances[i].indexOf(Math.max(...chances[i]));
+    reading.textContent = best === i ? `${i} ✓` : `${i} ✗ ${best}`;
+    button.setAttribute('aria-label', `${reading.textContent}: show the ${i}; it is read as ${best}`);
+    button.setAttribute('aria-pressed', i === digit);
+  });
+  const best = chances[digit].indexOf(Math.max(...chances[digit]));
+  part('reading').textContent = `A ${digit} in this hand. It is read as ${best}, ${(100 * chances[digit][best]).toFixed(0)} % sure.`;
+}
+
+function note(text, kind = '') {
+  part('note').textContent = text;
+  part('note').dataset.kind = kind;
+}
+
+// What Python does
+
+async function start() {
+  playing = true;
+  play.textContent = 'Pause';
+  note(`Each picture is one call of advance(${STEPS}), below.`);
+  while (playing && (await run(`await advance(${STEPS})`)));
+}
+
+function pause() {
+  playing = false;
+  play.textContent = 'Play';
+}
+
+/** Two test digits of the chosen kinds. */
+function between() {
+  const [first, second] = ends.map((select) => {
+    const fitting = last.kinds.flatMap((kind, i) => (kind === Number(select.value) ? [i] : []));
+    return fitting[Math.floor(Math.random() * fitting.length)];
+  });
+  run(`await between(${first}, ${second})`);
+}
+
+play.addEventListener('click', () => (playing ? pause() : start()));
+step.addEventListener('click', () => {
+  pause();
+  run('await advance(1)');
+});
+over.addEventListener('click', async () => {
+  pause();
+  for (const name of ['model.py', 'learn.py']) await lesson.cell(name).run();
+  note('A new network, with random weights.');
+});
+others.addEventListener('click', between);
+for (const select of ends) select.addEventListener('change', between);
+onScheme(() => drawAll(last));
+
+const recording = new Recording('recorded/pictures.json', (values) => {
+  show(values);
+  if (values.step === 0) chart.clear();
+  if (values.loss) chart.receive(JSON.stringify({ kind: 'points', series: { loss: [[values.step, values.loss]] } }));
+}, 500);
+lesson.addEventListener('show', ({ detail }) => {
+  recording.stop();
+  show(detail);
+});
+lesson.addEventListener('plot', ({ detail }) => {
+  recording.stop();
+  chart.receive(detail);
+});
+lesson.addEventListener('ready', () => {
+  live = true;
+  for (const control of [...buttons, ...ends, ...ten.map(({ button }) => button)]) control.disabled = false;
+  note('Live: press Play, then drag the ring over the plane.');
+});
+lesson.addEventListener('wrong', () => {
+  pause();
+  note('The code raised an error, or was stopped: it stands below its cell.', 'error');
+});
+lesson.addEventListener('lost', () => {
+  pause();
+  note('Python restarted: the cells run again.');
+});
+note('A recorded run, until Python is here.', 'recorded');
+lesson.open();

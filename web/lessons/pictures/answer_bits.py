@@ -1,0 +1,3 @@
+mean, log_variance = await encode(x=test_images[:300], y=test_labels[:300])
+bits = ((mean**2 + np.exp(log_variance) - 1 - log_variance) / 2).mean(0) / np.log(2)
+print(bits)
