@@ -74,6 +74,7 @@ def main() -> None:
     else:
         shutil.copytree(PYODIDE, target / "pyodide")
     add_wheel(target / "pyodide")
+    write_sizes(target)
     list_files(target, remote)
     shutil.rmtree(SITE, ignore_errors=True)
     target.rename(SITE)
@@ -91,6 +92,17 @@ def allow(headers: Path, places: Sequence[str]) -> str:
 def is_kept_when_visited(path: Path, target: Path) -> bool:
     """Whether it is of the documentation, whose hundreds of pages a first visit does not load: all but its overview."""
     return path.is_relative_to(target / "docs") and path.name not in ("index.html", "search.json")
+
+
+def write_sizes(target: Path) -> None:
+    """Tell the loader how large the files are that it waits for, each by the start of its name."""
+    folder = target / "pyodide" if (target / "pyodide" / "pyodide.asm.wasm").exists() else DOWNLOADS
+    (wheel,) = (target / "pyodide").glob("tensorgrad_webgpu-*.whl")
+    (numpy,) = folder.glob("numpy-*.whl")
+    files = {name: folder / name for name in ("pyodide.asm.wasm", "python_stdlib.zip")}
+    sizes = {name: file.stat().st_size for name, file in {**files, "numpy": numpy, "tensorgrad": wheel}.items()}
+    module = target / "worker" / "sizes.js"
+    module.write_text(module.read_text().replace("SIZES = {}", f"SIZES = {json.dumps(sizes)}"))
 
 
 def list_files(target: Path, remote: dict[str, str]) -> None:

@@ -5,7 +5,8 @@ Started by `bytecode.mjs`, with a folder of the build machine mounted: every arc
 without looking for the source; in the wheels of `KEEP_SOURCE` the sources stay and the
 bytecode goes beside them into `__pycache__`, so that `inspect.getsource` and tracebacks
 show them. The `.pyc` files are of the unchecked-hash kind: no time stamps, so the same
-source gives the same bytes, and nothing is compared at import.
+source gives the same bytes, and nothing is compared at import. Files for compilers and type checkers are left out: in
+NumPy they are half of the files that the page would unpack.
 """
 
 import base64
@@ -19,6 +20,7 @@ from pathlib import Path
 IN = Path("/exchange/in")
 OUT = Path("/exchange/out")
 KEEP_SOURCE = ("tensorgrad_webgpu-",)
+FOR_COMPILERS = (".a", ".c", ".h", ".pxd", ".pyi", ".pyx")
 SITE_PACKAGES = f"/lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
 STDLIB = f"/lib/python{sys.version_info.major}{sys.version_info.minor}.zip"
 ZIP_TIME = (2026, 1, 1, 0, 0, 0)
@@ -36,7 +38,7 @@ def rewrite(source: Path, target: Path, where: str, *, keep: bool) -> None:
     files: dict[str, bytes] = {}
     with zipfile.ZipFile(source) as archive:
         for name in sorted(archive.namelist()):
-            if not name.endswith("/"):
+            if not name.endswith(("/", *FOR_COMPILERS)):
                 files |= compiled(name, archive.read(name), f"{where}/{name}", keep=keep)
     (record,) = [name for name in files if name.endswith(".dist-info/RECORD")] or [None]
     if record is not None:

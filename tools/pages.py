@@ -7,6 +7,7 @@ their order; the index and the links from one to the next are made of it.
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ def rendered(policy: str = "") -> dict[str, str]:
 
 def environment() -> Environment:
     """What finds templates, in web/templates and as pages of web/."""
-    return Environment(
+    made = Environment(
         loader=FileSystemLoader([TEMPLATES, WEB]),
         autoescape=True,
         undefined=StrictUndefined,
@@ -51,6 +52,22 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    made.globals["modules_of"] = modules_of
+    return made
+
+
+def modules_of(script: str) -> list[str]:
+    """The modules that a module of web/ imports, and those that they import: a page asks for all of them at once."""
+    found, waiting = [], [script]
+    while waiting:
+        module = waiting.pop(0)
+        text = (WEB / module).read_text(encoding="utf-8")
+        for name in re.findall(r"^(?:import|export|\}) .*?from '(\.[^']+)';$", text, re.MULTILINE):
+            imported = os.path.normpath(Path(module).parent / name)
+            if imported not in found and imported != script:
+                found.append(imported)
+                waiting += [imported] * (WEB / imported).is_file()  # vendored ones import nothing
+    return found
 
 
 def policy_of(headers: Path) -> str:

@@ -1,6 +1,6 @@
-"""Record the runs that the lessons show while Python loads: `web/lessons/recorded/*.json`.
+"""Record the runs that the pages show while Python loads: `web/lessons/recorded/*.json` and `web/recorded/first.json`.
 
-Each is a list of what `show` sends when the lesson's own code runs, here on the numpy device. One is no run but the
+Each is a list of what `show` sends when the page's own code runs, here on the numpy device. One is no run but the
 weights that lesson 3 ends with, for lesson 5: `reader.safetensors`.
 """
 
@@ -19,8 +19,9 @@ from typing import Any
 
 from paths import ROOT
 
-LESSONS = ROOT / "web" / "lessons"
-sys.path.insert(0, str(ROOT / "web" / "python"))
+WEB = ROOT / "web"
+LESSONS = WEB / "lessons"
+sys.path.insert(0, str(WEB / "python"))
 
 
 class Runner:
@@ -85,6 +86,31 @@ async def pattern() -> list[dict[str, Any]]:
         await runner.run("await advance(32)")
     first, *others = runner.shown
     return [{**first, **others[0]}, *others[1:]]
+
+
+async def first() -> list[dict[str, Any]]:
+    """The playground's first program: its curve, and now and then what it answers all over the square."""
+    runner = Runner()
+    source = (WEB / "examples" / "first.py").read_text(encoding="utf-8")
+    head, loop = source.split("plot.clear()\n")
+    side, every = 24, 12
+    await runner.run(head)
+    await runner.run(
+        f"x, y = np.meshgrid(np.linspace(-1.5, 1.5, {side}), np.linspace(1.5, -1.5, {side}))\n"
+        "everywhere = np.column_stack([x.ravel(), y.ravel()])\n"
+        "ask = await train.attach(lambda model, x: tg.softmax(model(x))[:, 1], {'x': tg.f32[None, 2]})\n"
+        "losses, shown = [], 0\n"
+        "async def look():\n"
+        f"    if len(losses) == 1 or len(losses) % {every} == 0:\n"
+        f"        answer = (await ask(x=everywhere)).reshape({side}, {side})\n"
+        "        show(losses=[round(loss, 4) for loss in losses[shown:]], answer=answer)\n"
+        "        globals()['shown'] = len(losses)\n"
+        "show(points=np.round(points, 2).tolist(), arm=arm.tolist())\n"
+    )
+    plotted = "    plot(result.loss)\n"
+    assert loop.count(plotted) == 1
+    await runner.run(loop.replace(plotted, "    losses.append(float(result.loss))\n    await look()\n"))
+    return runner.shown
 
 
 def pattern_program(**settings: Any) -> str:
@@ -192,6 +218,7 @@ def page_file() -> None:
 
 
 RECORDINGS: dict[str, Callable[[], Any]] = {
+    "first": first,
     "line": line,
     "pattern": pattern,
     "digits": digits,
@@ -206,7 +233,7 @@ def main() -> None:
     """Write the recordings that the command line names, or all."""
     for name in sys.argv[1:] or RECORDINGS:
         recorded = asyncio.run(RECORDINGS[name]())
-        path = LESSONS / "recorded" / f"{name}.json"
+        path = (WEB if name == "first" else LESSONS) / "recorded" / f"{name}.json"
         if isinstance(recorded, bytes):
             path = path.with_suffix(".safetensors")
         else:

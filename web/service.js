@@ -8,6 +8,10 @@ const ISOLATED = new Set(['document', 'iframe', 'worker', 'sharedworker']);
 const HEADERS = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' };
 const VISITED = new URL('docs/', self.registration.scope).href; // many pages, of which those are kept that somebody saw
 const AT_ONCE = 4;
+// The browser keeps the machine code of WebAssembly that it fetched itself; what it was handed by a service worker it
+// compiles anew at the next visit. So these are left to it, unless the network did not answer just now.
+const COMPILED = new URL('pyodide/', self.registration.scope).href;
+let reachable = true;
 
 self.addEventListener('install', () => self.skipWaiting());
 self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()));
@@ -15,7 +19,9 @@ self.addEventListener('fetch', (event) => {
   const { request } = event;
   // Of the site, or what it takes from a CDN with a hash.
   const ours = request.url.startsWith(self.registration.scope) || request.integrity;
-  if (request.method === 'GET' && ours) event.respondWith(answer(request, event));
+  if (request.method !== 'GET' || !ours) return;
+  if (reachable && navigator.onLine && request.url.startsWith(COMPILED)) return;
+  event.respondWith(answer(request, event));
 });
 // The page asks once Python is there: a first visit does not load everything twice at the same time.
 self.addEventListener('message', (event) => {
@@ -48,17 +54,23 @@ async function keep() {
 }
 
 async function answer(request, event) {
-  const response = await fetched(request, event).catch(() => kept(request));
+  const response = await fetched(request, event);
   return response && ISOLATED.has(request.destination) ? isolated(response) : (response ?? Response.error());
 }
 
 async function fetched(request, event) {
-  const response = await fetch(request);
-  if (response.ok && request.url.startsWith(VISITED)) {
-    const copy = response.clone();
-    event.waitUntil(caches.open(CACHE).then((cache) => cache.put(fileOf(request), copy)));
+  try {
+    const response = await fetch(request);
+    reachable = true;
+    if (response.ok && request.url.startsWith(VISITED)) {
+      const copy = response.clone();
+      event.waitUntil(caches.open(CACHE).then((cache) => cache.put(fileOf(request), copy)));
+    }
+    return response;
+  } catch {
+    reachable = false;
+    return kept(request);
   }
-  return response;
 }
 
 async function kept(request) {

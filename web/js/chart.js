@@ -1,6 +1,7 @@
 // The curves that `plot(value)` feeds. uPlot draws them; their colours come from the page's style.
 
 import { colourOf } from './colours.js';
+import { mark } from './timing.js';
 import uPlot from '../vendor/uPlot.esm.js';
 
 const MOST_POINTS = 20_000;
@@ -12,6 +13,7 @@ export class Chart {
   constructor(parts) {
     this._parts = parts;
     this._series = new Map(); // name: {steps, values}
+    this._highest = null; // of the axis, while a recording is shown
     this._chart = null;
     this._drawing = null;
     parts.log.addEventListener('change', () => this._rebuild());
@@ -25,12 +27,27 @@ export class Chart {
   receive(text) {
     const message = JSON.parse(text);
     if (message.kind === 'clear') this.clear(message.name);
-    else for (const [name, points] of Object.entries(message.series)) this._add(name, points);
+    else {
+      if (!this._drawn) mark('first trained step');
+      this._drawn = true;
+      for (const [name, points] of Object.entries(message.series)) this._add(name, points);
+    }
+    this._drawSoon();
+  }
+
+  /** Shows a recorded curve, until `clear()`: a value or null for each step; the axis reaches from 0 to `highest`. */
+  preview(values, highest) {
+    this._highest = highest;
+    const steps = values.map((_, i) => i + 1);
+    this._series = new Map(values.length ? [['loss, recorded', { steps, values }]] : []);
     this._drawSoon();
   }
 
   clear(name = null) {
-    if (name === null) this._series.clear();
+    if (name === null) {
+      this._series.clear();
+      this._highest = null;
+    }
     else this._series.delete(name);
     this._drawSoon();
   }
@@ -62,7 +79,7 @@ export class Chart {
   }
 
   _draw() {
-    const names = [...this._series.keys()].join('\n');
+    const names = [...this._series.keys(), this._highest].join('\n');
     if (names !== this._names) this._rebuild();
     else this._chart.setData(this._data());
     this._describe();
@@ -97,7 +114,7 @@ export class Chart {
       padding: [8, 24, 0, 0], // half of a long number under the last tick
       scales: {
         x: names.length ? { time: false } : { time: false, range: [0, 100] },
-        y: scaleOf(names.length > 0, this._parts.log.checked),
+        y: scaleOf(names.length > 0, this._parts.log.checked, this._highest),
       },
       axes: [
         { ...axis, size: 28, space: 60 },
@@ -105,7 +122,7 @@ export class Chart {
       ],
       series: [{}, ...this._curves(names, colour)],
     };
-    this._names = names.join('\n');
+    this._names = [...names, this._highest].join('\n');
     this._chart = new uPlot(options, this._data(), this._parts.plot);
     this._describe();
   }
@@ -126,17 +143,22 @@ export class Chart {
   /** The legend, and the same in words for those who do not see the curve. */
   _describe() {
     const { legend, plot, empty } = this._parts;
-    empty.hidden = this._series.size > 0;
+    empty.hidden = this._series.size > 0 || this._highest !== null;
     const entries = [...this._series.entries()];
     while (legend.childElementCount > entries.length) legend.lastElementChild.remove();
-    entries.forEach(([name, { steps, values, count }], i) => {
+    entries.forEach(([name, { steps, values, count = 0 }], i) => {
+      const at = this._highest === null ? values.length - 1 : Math.max(0, values.findLastIndex((value) => value !== null));
       const item = legend.children[i] ?? legend.appendChild(legendItem(i));
       const [label, value, step] = item.querySelectorAll('[data-part]');
       label.textContent = name;
-      value.textContent = values.at(-1) === null ? 'not finite' : values.at(-1).toPrecision(4);
-      step.textContent = `step ${steps.at(-1)}`;
+      value.textContent = values[at] === null ? 'not finite' : values[at].toPrecision(4);
+      step.textContent = `step ${steps[at]}`;
       item.dataset.points = String(count);
     });
+    if (this._highest !== null) {
+      plot.setAttribute('aria-label', 'Curves: a recorded run, in which the loss falls from 0.7 to 0.001');
+      return;
+    }
     const words = entries.map(([name, { steps, values }]) => `${name} is ${shorter(values.at(-1))} at step ${steps.at(-1)}`);
     plot.setAttribute('aria-label', words.length ? `Curves: ${words.join('; ')}` : 'Curves: none yet');
   }
@@ -151,7 +173,8 @@ function alone(chart, index) {
 }
 
 /** Without points uPlot draws no axes; an empty frame from 0 to 1 shows what will be there. */
-function scaleOf(filled, log) {
+function scaleOf(filled, log, highest) {
+  if (highest !== null && !log) return { range: [0, highest] };
   if (log) return filled ? { distr: 3 } : { distr: 3, range: [0.01, 1] };
   return filled ? {} : { range: [0, 1] };
 }

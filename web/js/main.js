@@ -4,8 +4,10 @@ import { Chart } from './chart.js';
 import { takeFiles } from './files.js';
 import { isolate, keepOffline } from './offline.js';
 import { Program } from './program.js';
+import { Recorded } from './recorded.js';
 import { Repl } from './repl.js';
 import { Status } from './status.js';
+import { mark } from './timing.js';
 
 const part = (id) => document.getElementById(id);
 
@@ -25,6 +27,18 @@ const chart = new Chart({
   empty: part('plot-empty'),
   log: part('plot-log'),
 });
+
+const recorded = new Recorded(
+  {
+    figure: part('recorded'),
+    answer: part('recorded-answer'),
+    points: part('recorded-points'),
+    note: part('recorded-note'),
+    pause: part('recorded-pause'),
+  },
+  chart,
+);
+recorded.start('./recorded/first.json');
 
 const repl = new Repl(
   {
@@ -86,12 +100,24 @@ part('stop').addEventListener('click', () => repl.interrupt());
 part('restart').addEventListener('click', () => repl.restart());
 part('clear').addEventListener('click', () => repl.clear());
 takeFiles(part('add-files'), part('file-input'), (files) => repl.addFiles(files));
-part('plot-clear').addEventListener('click', () => chart.clear());
+part('plot-clear').addEventListener('click', () => {
+  recorded.stop();
+  chart.clear();
+});
 
 repl.session.addEventListener('state', ({ detail }) => {
   if (detail !== 'loading') program.code.upgrade();
 });
+repl.session.addEventListener(
+  'started',
+  () => {
+    mark('program runs');
+    recorded.stop();
+  },
+  { once: true },
+);
 repl.session.addEventListener('ready', async () => status.kept(await keepOffline()), { once: true });
 
 program.start();
+mark('page');
 if (!(await isolate())) repl.start();

@@ -4,6 +4,7 @@ import { shown } from './display.js';
 import { Editor } from './editor.js';
 import { choose, download, hint, showSize } from './files.js';
 import { History } from './history.js';
+import { Kept } from './kept.js';
 import { limitsOf } from './limits.js';
 import { Session } from './session.js';
 import { Transcript } from './transcript.js';
@@ -23,6 +24,7 @@ export class Repl {
     this._history = new History();
     this._transcript = new Transcript(parts.list, parts.scroller);
     this._queued = null;
+    this._kept = new Kept();
     this._editor = new Editor(parts.area, parts.completions, {
       history: this._history,
       submit: (source, force) => this.submit(source, force),
@@ -111,6 +113,7 @@ export class Repl {
     if (answer.status === 'restarted') return answer;
     if (answer.text) this._transcript.write(answer.status === 'ok' ? 'value' : 'trace', answer.text);
     entry.finish(answer.milliseconds);
+    this._tellKept();
     if (answer.hint) this._transcript.note(answer.hint);
     if (answer.status === 'crashed') this._transcript.note('Python has crashed. Restart starts a new one.');
     if (answer.status === 'exit') this._transcript.note('Python goes on: there is nothing to exit to. Restart starts afresh.');
@@ -144,6 +147,7 @@ export class Repl {
     on('ready', ({ versions, suspends }) => {
       this._status.ready(versions);
       this._tellLimits(suspends);
+      this._tellKept();
     });
     on('failed', ({ message }) => this._status.failed(message));
     on('plot', ({ text }) => onPlot(text));
@@ -181,6 +185,11 @@ export class Repl {
     this._told = true;
     const found = { isolated: this.session.isolated, suspends, memory: navigator.deviceMemory };
     for (const remark of limitsOf(found)) this._transcript.note(remark);
+  }
+
+  /** What this browser keeps, when that is news: nothing is stored without a word. */
+  async _tellKept() {
+    for (const remark of await this._kept.news()) this._transcript.note(remark);
   }
 
   _stuck(canRestartOnly) {

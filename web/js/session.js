@@ -1,5 +1,7 @@
 // One Python session: the worker, what it is doing, and how to stop it.
 
+import { markAll } from './timing.js';
+
 const BUSY_AFTER = 80; // ms without an answer after which Python is taken to be in a busy loop
 const STUCK_AFTER = 2000;
 
@@ -152,6 +154,7 @@ export class Session extends EventTarget {
         this._heard = true;
         break;
       case 'ready':
+        markAll(message.marks);
         this._emit('ready', message);
         this._setState('ready');
         break;

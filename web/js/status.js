@@ -13,14 +13,16 @@ export class Status {
     this._timer = null;
     this._ready = '';
     this._kept = '';
+    this._files = Object.assign(document.createElement('span'), { className: 'status-files' });
+    parts.line.append(this._files);
   }
 
-  progress({ what, loaded, total }) {
-    if (loaded >= total) {
-      this._show('loading', `Starting ${what}`);
-    } else {
-      this._show('loading', `Loading ${what}: ${(loaded / MB).toFixed(1)} of ${(total / MB).toFixed(1)} MB`);
-    }
+  /** @param {{loaded: number, total: number, parts: import('../worker/progress.js').Part[]}} progress */
+  progress({ loaded, total, parts }) {
+    const here = total > 0 && loaded >= total;
+    const sum = total ? `${megabytes(loaded)} of ${megabytes(total)} MB` : `${megabytes(loaded)} MB`;
+    this._show('loading', here ? `Starting Python: ${sum} are here` : `Loading: ${sum}`);
+    this._files.textContent = parts.map(told).join(', ');
     if (total) {
       this._parts.bar.max = total;
       this._parts.bar.value = loaded;
@@ -48,8 +50,10 @@ export class Status {
   state(state) {
     clearInterval(this._timer);
     this._parts.bar.hidden = state !== 'loading';
+    this._files.hidden = state !== 'loading';
     if (state === 'loading') {
       this._parts.bar.removeAttribute('value');
+      this._files.textContent = '';
       this._show('loading', 'Loading Python');
     } else if (state === 'ready') {
       this._show('ready', this._ready + this._kept);
@@ -74,4 +78,14 @@ export class Status {
     this._parts.line.dataset.state = state;
     this._parts.text.textContent = text;
   }
+}
+
+function megabytes(bytes) {
+  return (bytes / MB).toFixed(1);
+}
+
+/** One part of what is loaded, in words. */
+function told({ name, loaded, total }) {
+  if (total && loaded >= total) return `${name} ✓`;
+  return loaded ? `${name} ${megabytes(loaded)}${total ? ` of ${megabytes(total)}` : ''}` : name;
 }

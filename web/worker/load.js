@@ -1,6 +1,7 @@
 // Loads Python with NumPy and tensorgrad, and the page's own Python half.
 
-import { countFetches, sumOfLengths } from './progress.js';
+import { mark } from '../js/timing.js';
+import { countFetches } from './progress.js';
 
 const SITE = new URL('../', import.meta.url);
 const PACKAGES = ['numpy', 'tensorgrad-webgpu'];
@@ -13,17 +14,18 @@ const PAGE_MODULES = [
 const at = (path) => new URL(path, SITE).href;
 
 /**
- * @param {(progress: {what: string, loaded: number, total: number}) => void} report
+ * @param {(progress: {loaded: number, total: number, parts: import('./progress.js').Part[]}) => void} report
  * @param {(text: string) => void} writeOut
  * @param {(text: string) => void} writeError
  * @returns {Promise<object>} the pyodide module
  */
 export async function loadPython(report, writeOut, writeError) {
-  const counter = countFetches(report, bytesToCome);
+  const counter = countFetches(report);
   try {
     const ours = Promise.all(PAGE_MODULES.map(fetchText));
     ours.catch(() => {}); // awaited below; a failure of Pyodide itself is reported first
     const { loadPyodide } = await import(at('pyodide/pyodide.mjs'));
+    mark('loader');
     const pyodide = await loadPyodide({
       indexURL: at('pyodide/'),
       lockFileURL: at('pyodide/pyodide-lock.json'),
@@ -31,6 +33,7 @@ export async function loadPython(report, writeOut, writeError) {
       stdout: () => {}, // what the loader itself says
       stderr: (line) => console.warn(line),
     });
+    mark('Python with its packages');
     const missing = PACKAGES.filter((name) => !(name in pyodide.loadedPackages));
     if (missing.length) throw new Error(`These packages did not load: ${missing.join(', ')}`);
     await registerReplay(pyodide);
@@ -41,14 +44,6 @@ export async function loadPython(report, writeOut, writeError) {
   } finally {
     counter.stop();
   }
-}
-
-/** How much the large files come to; the packages' file names stand in the lock file. */
-async function bytesToCome(fetch) {
-  const lock = await (await fetch(at('pyodide/pyodide-lock.json'))).json();
-  const wheels = PACKAGES.map((name) => lock.packages[name].file_name);
-  const files = ['pyodide.asm.wasm', 'python_stdlib.zip', ...wheels];
-  return sumOfLengths(fetch, files.map((file) => new URL(file, at('pyodide/')).href));
 }
 
 async function fetchText(name) {

@@ -1,71 +1,48 @@
-// Counts the bytes that arrive while Python loads, so that the page can say how much is done.
-// Every fetch of this worker is counted until `stop()`; nothing is fetched twice.
+// Counts the bytes that arrive while Python loads, so that the page can say how much is done, part by part.
+// Every fetch of this worker is looked at until `stop()`; nothing is fetched twice.
 
-const NAMES = [
-  [/python_stdlib/, "Python's library"],
-  [/numpy/, 'NumPy'],
-  [/tensorgrad/, 'tensorgrad'],
-];
+import { SIZES } from './sizes.js';
 
-function nameOf(url) {
-  const file = url.split('/').pop();
-  return (NAMES.find(([pattern]) => pattern.test(file)) ?? [null, 'Python'])[1];
-}
+const NAMES = { 'pyodide.asm.wasm': 'Python', 'python_stdlib.zip': 'its library', numpy: 'NumPy', tensorgrad: 'tensorgrad' };
+const BETWEEN = 50; // ms from one report to the next
+
+/** @typedef {{name: string, loaded: number, total: number}} Part  in bytes; a total of 0 is not known */
 
 /**
- * @param {(progress: {what: string, loaded: number, total: number}) => void} report
- * @param {(fetch: typeof globalThis.fetch) => Promise<number>} askTotal finds out how much will come, or 0
+ * @param {(progress: {loaded: number, total: number, parts: Part[]}) => void} report
  * @returns {{stop: () => void}}
  */
-export function countFetches(report, askTotal) {
+export function countFetches(report) {
   const original = globalThis.fetch;
-  let loaded = 0;
-  let known = 0;
-  let expected = 0;
+  const parts = new Map(Object.entries(NAMES).map(([file, name]) => [file, { name, loaded: 0, total: SIZES[file] ?? 0 }]));
   let reportedAt = 0;
 
-  const tell = (what) => {
-    const total = Math.max(known, expected);
+  const tell = () => {
+    const all = [...parts.values()];
+    const sum = (what) => all.reduce((sum, part) => sum + part[what], 0);
+    const [loaded, total] = [sum('loaded'), all.every((part) => part.total) ? sum('total') : 0];
     const now = performance.now();
-    if (now - reportedAt < 50 && loaded < total) return;
+    if (now - reportedAt < BETWEEN && loaded < total) return;
     reportedAt = now;
-    report({ what, loaded, total });
+    report({ loaded, total, parts: all });
   };
 
-  const count = (response, url) => {
-    const what = nameOf(url);
-    // A compressed answer's length is not that of what is read: then only the sum so far is known.
-    const length = response.headers.has('content-encoding') ? 0 : Number(response.headers.get('content-length'));
-    known += length;
-    const counter = new TransformStream({
-      transform(chunk, controller) {
-        loaded += chunk.byteLength;
-        if (!length) known += chunk.byteLength;
-        tell(what);
-        controller.enqueue(chunk);
+  const count = (response, part) => {
+    const counter = new WritableStream({
+      write(chunk) {
+        part.loaded += chunk.byteLength;
+        tell();
       },
     });
-    const { status, statusText, headers } = response;
-    return new Response(response.body.pipeThrough(counter), { status, statusText, headers });
+    response.clone().body.pipeTo(counter).catch(() => {}); // whoever reads the response itself is told
   };
 
   globalThis.fetch = async (input, init) => {
     const response = await original(input, init);
-    const url = typeof input === 'string' ? input : (input.url ?? String(input));
-    return response.ok && response.body ? count(response, url) : response;
+    const file = (input.url ?? String(input)).split('/').pop();
+    const part = parts.get([...parts.keys()].find((start) => file.startsWith(start)));
+    if (part && response.ok && response.body) count(response, part);
+    return response; // itself: only of that does the browser keep the machine code that it makes
   };
-  askTotal(original).then(
-    (bytes) => (expected = bytes),
-    () => {}, // the bar then grows by what is known
-  );
   return { stop: () => (globalThis.fetch = original) };
-}
-
-/** The sum of some files' lengths, or 0 where the server does not say. */
-export async function sumOfLengths(fetch, urls) {
-  const answers = await Promise.all(urls.map((url) => fetch(url, { method: 'HEAD' })));
-  const lengths = answers.map(({ ok, headers }) =>
-    ok && !headers.has('content-encoding') ? Number(headers.get('content-length')) : 0,
-  );
-  return lengths.includes(0) ? 0 : lengths.reduce((sum, length) => sum + length, 0);
 }

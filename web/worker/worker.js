@@ -8,8 +8,8 @@
 //                    {type: 'file', id, name, bytes}     for the working folder
 //                    {type: 'inspect', id, request}      JSON, of `tensorgrad_page.inspecting`
 //                    {type: 'chosen', bytes, error}      a file, or null; or why the page shows none
-//   worker to page   {type: 'progress', what, loaded, total}   {type: 'device', device}
-//                    {type: 'ready', versions, suspends} {type: 'failed', message}
+//   worker to page   {type: 'progress', loaded, total, parts}   {type: 'device', device}
+//                    {type: 'ready', versions, suspends, marks} {type: 'failed', message}
 //                    {type: 'write', stream, text}       {type: 'plot', text}
 //                    {type: 'started'}                   the input is complete and runs
 //                    {type: 'display', text}          {type: 'show', text}
@@ -21,6 +21,7 @@
 //                    {type: 'inspected', id, text}
 //                    {type: 'download', name, bytes}     {type: 'choose', accept}
 
+import { mark, marks } from '../js/timing.js';
 import { findDevice } from './device.js';
 import { loadPython } from './load.js';
 
@@ -37,6 +38,7 @@ let running = null;
 let chosen = null; // takes the page's answer to 'choose'
 
 async function start(shared) {
+  mark('worker');
   const device = findDevice();
   device.then((device) => send({ type: 'device', device }));
   const pyodide = await loadPython(
@@ -44,10 +46,10 @@ async function start(shared) {
     (text) => send({ type: 'write', stream: 'out', text }),
     (text) => send({ type: 'write', stream: 'error', text }),
   );
-  send({ type: 'progress', what: 'tensorgrad', loaded: 0, total: 0 });
   flag = new Uint8Array(shared ?? new ArrayBuffer(1));
   pyodide.setInterruptBuffer(flag);
   const tensorgrad = pyodide.pyimport('tensorgrad');
+  mark('import of tensorgrad');
   const page = pyodide.pyimport('tensorgrad_page');
   console_ = page.start(
     (type, text) => send({ type, text }),
@@ -62,7 +64,8 @@ async function start(shared) {
   inspecting = () => pyodide.pyimport('tensorgrad_page.inspecting');
   const python = pyodide.runPython("__import__('platform').python_version()");
   const versions = { python, tensorgrad: tensorgrad.__version__, pyodide: pyodide.version };
-  send({ type: 'ready', versions, suspends: 'Suspending' in WebAssembly });
+  mark('ready');
+  send({ type: 'ready', versions, suspends: 'Suspending' in WebAssembly, marks: marks() });
   tensorgrad.destroy();
   page.destroy();
 }

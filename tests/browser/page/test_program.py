@@ -13,7 +13,7 @@ from page_driver import SITE, START, TRAIN, Repl
 
 pytestmark = pytest.mark.page
 
-EXAMPLES = ["first.py", "line.py", "digits.py", "looking.py"]
+EXAMPLES = ["first.py", "line.py", "digits.py", "again.py", "looking.py"]
 
 
 def test_a_program_runs_and_its_wrong_line_is_marked(repl: Repl) -> None:
@@ -162,6 +162,9 @@ def test_every_example_runs(repl: Repl, file: str) -> None:
     expect(entry.locator(".trace, .error")).to_have_count(0)
     if file == "line.py":
         expect(entry.locator(".out")).to_have_text("y = 3.02 x -0.99\n")
+    elif file == "again.py":
+        expect(entry.locator(".out")).to_contain_text("starts anew")
+        expect(repl.page.locator(".note").last).to_contain_text('now keeps "sine"')
     elif file == "digits.py":
         expect(entry.locator("img")).to_have_count(2)
         wrong = re.match(r"(\d+) of 1000 wrong", entry.locator(".out").inner_text())
