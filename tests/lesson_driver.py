@@ -60,6 +60,16 @@ class LessonPage:
         expect(verdict).not_to_be_empty(timeout=TRAIN)
         return verdict.inner_text()
 
+    def numbers_beside_lines(self) -> list[float]:
+        """How far each line number of the cells stands from its line, in sight or out of it."""
+        return self.page.evaluate(
+            """() => [...document.querySelectorAll('.cm-editor')].flatMap(editor => {
+                const tops = of => [...editor.querySelectorAll(of)].map(element => element.getBoundingClientRect().y);
+                const lines = tops('.cm-line');
+                return tops('.cm-gutterElement + .cm-gutterElement').map((y, i) => Math.abs(y - lines[i]));
+            })"""
+        )
+
     def places(self) -> list[list[float]]:
         """Where the headings, the pictures and the controls stand, from the top of the page, when the code is there."""
         self.page.wait_for_function(

@@ -31,6 +31,10 @@ const look = EditorView.theme({
   '.cm-searchMatch-selected': { background: 'var(--selection)', outline: '2px solid var(--accent)' },
   '.cm-gutters': { background: 'var(--panel)', color: 'var(--ink-dim)', borderRight: '1px solid var(--line)' },
   '.cm-lineNumbers .cm-gutterElement': { minWidth: '3.25rem', padding: '0 8px' },
+  // Out of sight CodeMirror measures nothing, and takes lines for 14 px high and the text for one without padding. The
+  // first element is hidden and holds the width.
+  '.cm-lineNumbers .cm-gutterElement + .cm-gutterElement': { minHeight: '1.5em' },
+  '.cm-lineNumbers .cm-gutterElement:nth-child(2)': { marginTop: '10px' },
   '.cm-wrong-line, &.cm-focused .cm-wrong-line.cm-activeLine': { background: 'var(--error-soft)', boxShadow: 'inset 3px 0 var(--error)' },
 
   '.cm-tooltip': {

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from lesson_driver import PHONE, WIDE, LessonPage, answer, open_lesson, stop_a_busy_loop
-from page_driver import SUB_PATH, TRAIN, Repl
+from page_driver import SUB_PATH, TRAIN, Repl, write_code
 from tensorgrad.testing.server import StaticServer
 
 pytestmark = pytest.mark.page
@@ -79,6 +79,7 @@ def test_the_exercises_say_what_is_wrong(open_page: Callable[..., Repl], url: st
     expect(page.locator("#steps")).to_have_text("1")
     page.evaluate("scrollTo(0, 0)")
     assert lesson.places() == before
+    assert max(lesson.numbers_beside_lines()) < 1
     assert "At slope -0.6, height 0.6, to_slope is" in lesson.check("try_absolute.py")
     assert lesson.check("try_absolute.py", answer("line", "absolute")).startswith("✓ Right")
     assert "the walk leaves the picture" in lesson.check("try_rate.py")
@@ -96,6 +97,12 @@ def test_the_exercises_say_what_is_wrong(open_page: Callable[..., Repl], url: st
     assert lesson.check("try_rate.py", answer("line", "rate")).startswith("✓ Right")
     assert "With a = 1 and the others 0, the loss is" in lesson.check("try_parabola.py")
     assert lesson.check("try_parabola.py", answer("line", "parabola")).startswith("✓ Right")
+    # A check that does not end is stopped.
+    write_code(cell, "while True: pass")
+    cell.get_by_role("button", name="Check").click()
+    expect(cell.locator(".cell-state")).to_have_text("running")
+    cell.get_by_role("button", name="Stop").click()
+    expect(cell.locator(".verdict")).to_contain_text("stopped before its end")
     # A point is moved with the keyboard.
     text = lesson.code("points.py")
     page.locator("#points .point").first.press("ArrowUp")

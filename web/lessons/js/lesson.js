@@ -8,6 +8,13 @@ import { Cell } from './cell.js';
 import { make, part } from './make.js';
 import { values } from './values.js';
 
+const NOT_CHECKED = {
+  error: 'The cell raised an error: see above.',
+  interrupted: 'The cell was stopped before its end, so nothing was checked.',
+  restarted: 'Python restarted, so nothing was checked.',
+  failed: 'There is no Python to check it.',
+};
+
 /**
  * Events: `show` (detail: the values that Python gave to the picture), `ready` when the cells of the picture have
  * run, `plot` (detail: a message of `plot`), `wrong` when a call of the picture has not ended well, `lost`
@@ -122,7 +129,7 @@ export class Lesson extends EventTarget {
     cell.root.append(verdict);
     button.addEventListener('click', async () => {
       const { status } = await this._runCell(cell, cell.code.text);
-      if (status !== 'ok') return this._verdict(verdict, false, 'The cell raised an error: see above.');
+      if (status !== 'ok') return this._verdict(verdict, false, NOT_CHECKED[status] ?? NOT_CHECKED.error);
       const found = await this._check(name, cell);
       return this._verdict(verdict, found.passed, found.text);
     });
