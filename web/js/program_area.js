@@ -23,6 +23,17 @@ export class ProgramArea extends Editor {
     this._number();
   }
 
+  get value() {
+    return super.value;
+  }
+
+  /** From its beginning: whoever gets here by Tab reads it from the top, in CodeMirror too. */
+  set value(text) {
+    super.value = text;
+    this._area.setSelectionRange(0, 0);
+    this._area.scrollTop = 0;
+  }
+
   /** Puts another text in its place; the browser's undo brings the old one back. */
   replace(text) {
     this.focus();

@@ -128,6 +128,9 @@ def test_find_and_replace(repl: Repl) -> None:
 def test_without_codemirror_the_text_area_goes_on(open_page: Callable[..., Repl]) -> None:
     repl = open_page(lambda page: page.route("**/vendor/codemirror.js", lambda route: route.abort()), ready=False)
     repl.wait_ready(START)
+    repl.page.locator("#run-program").press("Tab")
+    expect(repl.text).to_be_focused()
+    assert repl.text.evaluate("area => [area.scrollTop, area.selectionStart]") == [0, 0]  # from the top
     repl.text.fill("first = 1\nundefined_name")
     repl.text.press("Shift+Enter")
     expect(repl.entry().locator(".trace")).to_contain_text("NameError")
