@@ -75,11 +75,13 @@ async function fetched(request, event) {
 
 async function kept(request) {
   // Not of this version alone: an older one is better than none.
-  return (await caches.match(fileOf(request), { ignoreSearch: true })) ?? null;
+  return (await caches.match(fileOf(request))) ?? null;
 }
 
+/** Its address without what is asked of it: one file is kept once, and the last that was seen of it. */
 function fileOf(request) {
   const url = new URL(request.url);
+  url.search = url.hash = '';
   if (url.pathname.endsWith('/')) url.pathname += 'index.html';
   return url.href;
 }

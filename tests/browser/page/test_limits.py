@@ -86,6 +86,9 @@ def test_a_host_without_headers_is_isolated_by_the_service_worker_and_works_offl
         docs = context.new_page()
         docs.goto(f"{server.url}{SUB_PATH}docs/tg.softmax.html")
         docs.wait_for_function("caches.match(location.href)")
+        # Asked of it or not, it is one file.
+        docs.goto(f"{server.url}{SUB_PATH}docs/guide.html?from=afar#top")
+        docs.wait_for_function("caches.match(location.pathname)")
         docs.close()
     # The server is gone.
     repl.page.reload()
