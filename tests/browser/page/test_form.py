@@ -121,6 +121,10 @@ def test_axe_finds_nothing_in_the_lessons_before_python_is_there(open_page: Call
     page = repl.page
     page.goto(f"{page.url}lessons/")
     looked_at(page, "lessons")
+    page.goto(page.url.replace("lessons/", "embed.html"))
+    expect(page.locator("tensor-grad .cell").first).to_be_visible()
+    looked_at(page, "embed-page", [PHONE], ["light"])
+    page.go_back()
     for lesson in list_of_lessons():
         page.locator(".lesson-list a", has_text=lesson["title"]).click()
         expect(page).to_have_title(re.compile(re.escape(lesson["title"])))
