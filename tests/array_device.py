@@ -129,7 +129,7 @@ class ArrayProgram:
     async def ready(self) -> None:
         pass
 
-    async def profile(self) -> list[float]:
+    async def profile(self, times: Sequence[int] = ()) -> list[float]:
         await self.submit()
         return [float(i) for i in range(len(self.recording.dispatches))]
 

@@ -8,7 +8,7 @@
 import { BUFFER, COMPUTE, Lost, MAP_READ, Program, READBACK, total } from './program.js';
 
 const STORAGE = BUFFER.storage | BUFFER.copySrc | BUFFER.copyDst;
-const AT_A_TIME = 4;
+const AT_A_TIME = Math.max(2, (globalThis.navigator?.hardwareConcurrency ?? 4) >> 1);  // the others are for steps
 // Firefox looks for finished work ten times a second, and whenever something is submitted.
 const POLLS = /Firefox\//.test(globalThis.navigator?.userAgent), POLL_MS = 4;
 

@@ -115,7 +115,7 @@ export class Inspector {
     });
   }
 
-  /** What there is to see now; a program that is new is shown, others stay in the list. */
+  /** What there is to see now; of the programs that are new one is shown, a training step first; others stay in the list. */
   async _look() {
     this._looking ??= this._host.session.inspect({ what: 'programs' });
     const { programs = [], error } = await this._looking;
@@ -127,13 +127,12 @@ export class Inspector {
       this._listed = listed;
     }
     this._choice.hidden = !programs.length;
-    const newest = programs[0]?.program ?? 0;
-    const kept = programs.some(({ program }) => program === this._shown.program) && newest === this._newest;
-    this._newest = newest;
-    const shown = kept ? this._shown.program : newest;
-    const version = programs.find(({ program }) => program === shown)?.version ?? 0;
-    this._choice.value = String(shown);
-    this._show(shown, version);
+    const fresh = programs.filter(({ program }) => program > this._newest);
+    const kept = programs.find(({ program }) => program === this._shown.program);
+    this._newest = programs[0]?.program ?? 0;
+    const shown = fresh.length || !kept ? first(fresh.length ? fresh : programs) : kept;
+    this._choice.value = String(shown.program);
+    this._show(shown.program, shown.version);
   }
 
   _show(program, version = this._shown.version) {
@@ -179,6 +178,11 @@ export class Inspector {
       this._later();
     }, SECONDS_BETWEEN_LOOKS * 1000);
   }
+}
+
+/** The last compiled training step, for which there is most to see; else what was compiled last. */
+function first(programs) {
+  return programs.find(({ trains }) => trains) ?? programs[0] ?? { program: 0, version: 0 };
 }
 
 function option(value, text) {

@@ -75,10 +75,12 @@ export class Kernels {
   }
 
   async _time() {
+    const focused = document.activeElement === this._measure;
     this._measure.disabled = true;
     this._measured.textContent = 'A step is timed, as soon as it is its turn …';
     const found = await this._host.ask('profile');
     this._measure.disabled = false;
+    if (focused && document.activeElement === document.body) this._measure.focus(); // a disabled button loses it
     if (found.error) {
       this._measured.textContent = found.error;
       return;

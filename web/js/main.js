@@ -118,6 +118,6 @@ repl.session.addEventListener(
 );
 repl.session.addEventListener('ready', async () => status.kept(await keepOffline()), { once: true });
 
-program.start();
+program.start().then((first) => first || recorded.stop()); // "press Run for a live one" is about the first example
 mark('page');
 if (!(await isolate())) repl.start();

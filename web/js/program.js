@@ -29,11 +29,13 @@ export class Program {
   }
 
   /** Fills the editor: from the link, from the last visit, or with the first example. */
+  /** @returns {Promise<boolean>} whether it begins with the first example: no link and no last visit gave another */
   async start() {
-    if (await this._fromLink()) return;
+    if (await this._fromLink()) return false;
     const kept = load(KEY);
     const text = kept ?? (await this._fetch(FIRST));
     if (!this.code.text) this.code.text = text; // typed meanwhile
+    return kept === null;
   }
 
   async run(source) {

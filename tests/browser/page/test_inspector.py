@@ -27,18 +27,19 @@ loss_fn = lambda model, x, y: tg.mse_loss(model(x), y)
 specs = {"x": tg.f32[8, 3], "y": tg.f32[8, 1]}
 looked = await tg.compile(Looked(), loss_fn, optim.SGD(0.1), specs, keep_grads=True)
 ones = {"x": np.ones((8, 3)), "y": np.ones((8, 1))}
+seen = await looked.attach(lambda model, x: model(x), {"x": tg.f32[8, 3]})
 print((await looked.step(**ones)).loss > 0)
 """
 
 
 def opened(repl: Repl, tab: str) -> Locator:
-    """The inspector at one of its tabs, with the program in it."""
+    """The inspector at one of its tabs, with the training step, which is not what was compiled last."""
     repl.program(PROGRAM)
     repl.wait_ready(TRAIN)
     expect(repl.entry().locator(".out")).to_have_text("True\n")
     repl.page.keyboard.press("Alt+i")
     panel = repl.page.locator("#inspector")
-    expect(panel.locator("select option").first).to_contain_text("training step of Looked", timeout=TRAIN)
+    expect(panel.locator("option:checked")).to_contain_text("training step of Looked", timeout=TRAIN)
     panel.get_by_role("tab", name=tab).click()
     return panel
 
@@ -49,8 +50,10 @@ def test_the_kernels_are_read_timed_and_lead_to_their_lines(repl: Repl) -> None:
     rows = panel.locator(".kernel")
     expect(rows.first).to_be_visible(timeout=TRAIN)
     assert str(rows.count()) == repl.run("len(looked.kernels)")
-    panel.get_by_role("button", name="Measure").click()
+    measure = panel.get_by_role("button", name="Measure")
+    measure.press("Enter")
     expect(panel.locator(".kernel .time .bar")).to_have_count(rows.count(), timeout=TRAIN)
+    expect(measure).to_be_focused()
     expect(rows.first.locator(".time")).to_have_text(re.compile(r"^[\d.]+ (ns|µs|ms|s)$"))
     assert repl.run("looked.state.steps") == "2"  # a measured step counts
     first = rows.first.locator(".kernel-name")

@@ -70,6 +70,17 @@ def test_without_motion_the_recording_is_a_still_picture(open_page: Callable[...
     expect(repl.page.locator("#plot-empty")).to_be_visible()
 
 
+def test_the_recording_is_not_beside_another_program(open_page: Callable[..., Repl]) -> None:
+    repl = open_page()
+    repl.page.locator("#examples").select_option("line.py")
+    repl.page.locator("#share").click()
+    expect(repl.page).to_have_url(re.compile("#code="))
+    repl.page.reload()
+    expect(repl.page.locator("#program-note")).to_contain_text("came with the link")
+    expect(repl.page.locator("#plot-empty")).to_be_visible()
+    expect(repl.page.locator("#recorded")).to_be_hidden()
+
+
 def test_what_python_has_the_browser_keep_is_told_at_once_and_at_the_next_visit(open_page: Callable[..., Repl]) -> None:
     repl = open_page()
     notes = repl.page.locator(".note")

@@ -22,9 +22,9 @@ async def small(work: Work) -> str:
     if accuracy < 0.95:
         trained = "It has not been trained: press Play." if work.done == 0 else "Let it learn on, or try another seed."
         raise Wrong(
-            f"{weights} weights are few enough, but only {accuracy:.3f} of the test points are right. {trained}"
+            f"{weights} weights are few enough, but only {accuracy:.1%} of the test points are right. {trained}"
         )
-    return f"Right: {weights} weights, {accuracy:.3f} of the test points."
+    return f"Right: {weights} weights, {accuracy:.1%} of the test points."
 
 
 async def loss(work: Work) -> str:

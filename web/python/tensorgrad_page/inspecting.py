@@ -53,14 +53,18 @@ async def answer(request: str) -> str:
 
 
 async def _programs() -> dict[str, Any]:
-    """Number, title and version (which changes when it is compiled again) of each, the last compiled first."""
+    """What there is of each, the last compiled first; the numbers count up in the order of compilation.
+
+    `version` changes when it is compiled again; `trains` tells training steps from what computes only.
+    """
     found = []
-    for program in programs():
+    for program in reversed(programs()):
         if program not in _numbers:
             _numbers[program] = next(_next)
         version = id(getattr(program, "built", None))
-        found.append({"program": _numbers[program], "title": program.title, "version": version})
-    return {"programs": found}
+        trains = isinstance(program, Train)
+        found.append({"program": _numbers[program], "title": program.title, "version": version, "trains": trains})
+    return {"programs": found[::-1]}
 
 
 def _program(number: int) -> Inspected:
