@@ -119,6 +119,7 @@ def test_axe_finds_nothing_in_the_lessons_before_python_is_there(open_page: Call
 
     repl = open_page(never, ready=False)
     page = repl.page
+    looked_at(page, "magnified", [{"width": 320, "height": 700}], ["light"])
     page.goto(f"{page.url}lessons/")
     looked_at(page, "lessons")
     page.goto(page.url.replace("lessons/", "embed.html"))
