@@ -1,7 +1,7 @@
 // Files between the reader and Python's working folder.
 
 const HINTS = {
-  csv: (name) => `np.loadtxt(${name}, delimiter=",")`,
+  csv: (name, start) => `np.loadtxt(${name}, delimiter=","${named(start) ? ', skiprows=1' : ''})`,
   npy: (name) => `np.load(${name})`,
   npz: (name) => `np.load(${name})`,
   safetensors: (name) => `tg.load(${name})`,
@@ -10,10 +10,15 @@ const HINTS = {
 };
 for (const kind of ['png', 'jpg', 'jpeg', 'webp', 'gif']) HINTS[kind] = (name) => `await read_image(${name})`;
 
-/** How a file is read in Python, by its name. */
-export function hint(name) {
-  const kind = name.split('.').pop().toLowerCase();
-  return (HINTS[kind] ?? ((quoted) => `open(${quoted}, "rb")`))(JSON.stringify(name));
+/** How a file is read in Python, by its name and, of a table, by whether its first line names the columns. */
+export async function hint(file) {
+  const kind = file.name.split('.').pop().toLowerCase();
+  const start = kind === 'csv' ? await file.slice(0, 10_000).text() : '';
+  return (HINTS[kind] ?? ((quoted) => `open(${quoted}, "rb")`))(JSON.stringify(file.name), start);
+}
+
+function named(start) {
+  return start.split('\n')[0].split(',').some((cell) => Number.isNaN(Number(cell)));
 }
 
 /** "12 bytes", "3.4 kB", "1.2 MB" */

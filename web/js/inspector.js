@@ -44,7 +44,7 @@ export class Inspector {
     this._button.setAttribute('aria-expanded', String(this.open));
     document.querySelector('.workbench').classList.toggle('inspecting', this.open);
     if (this.open) {
-      this._panel.scrollIntoView({ block: 'nearest' });
+      this._panel.scrollIntoView(); // on a phone it is below the rest, and still empty
       this._tabs[this._tab].button.focus();
       this._look();
       this._later();

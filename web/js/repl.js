@@ -76,7 +76,7 @@ export class Repl {
       const answer = await this.session.put(file.name, new Uint8Array(await file.arrayBuffer()));
       if (answer.status === 'restarted') return;
       if (answer.error) this._say(`${file.name} was not taken: ${answer.error}`);
-      else this._say(`${file.name}, ${showSize(file.size)}, is in the working folder: ${hint(file.name)}`);
+      else this._say(`${file.name}, ${showSize(file.size)}, is in the working folder: ${await hint(file)}`);
     }
   }
 

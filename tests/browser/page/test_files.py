@@ -28,6 +28,7 @@ def test_chosen_files_are_in_the_working_folder(repl: Repl) -> None:
     )
     files: list[FilePayload] = [
         {"name": "points.csv", "mimeType": "text/csv", "buffer": b"1,2\n3,4\n"},
+        {"name": "named.csv", "mimeType": "text/csv", "buffer": b"x,y\n5,6\n"},
         {"name": "arrays.npz", "mimeType": "application/zip", "buffer": written(np.arange(5))},
         {"name": "ramp.png", "mimeType": "image/png", "buffer": image.getvalue()},
     ]
@@ -39,6 +40,9 @@ def test_chosen_files_are_in_the_working_folder(repl: Repl) -> None:
     repl.run("import numpy as np")
     # Each as its note says.
     assert repl.run('np.loadtxt("points.csv", delimiter=",").tolist()') == "[[1.0, 2.0], [3.0, 4.0]]"
+    expect(notes.filter(has_text="points.csv")).to_contain_text('np.loadtxt("points.csv", delimiter=",")')
+    expect(notes.filter(has_text="named.csv")).to_contain_text('np.loadtxt("named.csv", delimiter=",", skiprows=1)')
+    assert repl.run('np.loadtxt("named.csv", delimiter=",", skiprows=1).tolist()') == "[5.0, 6.0]"
     assert repl.run('np.load("arrays.npz")["a"].tolist()') == "[0, 1, 2, 3, 4]"
     assert repl.run('(await read_image("ramp.png"))[:, :, 0].ravel().tolist()') == str(list(range(12)))
     assert "'points.csv' is no image" in repl.run('await read_image("points.csv")')
