@@ -170,8 +170,10 @@ def test_in_an_isolated_page_stop_interrupts_and_a_cell_can_have_its_own_python(
     open_post: Callable[..., Post], server: StaticServer
 ) -> None:
     site = server.url
-    policy = f"default-src 'none'; script-src {site} 'wasm-unsafe-eval'; connect-src 'self' {site}; worker-src blob: {site}; "
-    policy += "img-src data:; style-src 'self'"  # what the docs say, and the page's own style sheet
+    policy = f"default-src 'none'; script-src {site} 'wasm-unsafe-eval'; connect-src 'self' {site}; "
+    policy += (
+        f"worker-src blob: {site}; img-src data:; style-src 'self'"  # what the docs say, and the page's own style sheet
+    )
     post = open_post({**ISOLATION, "Content-Security-Policy": policy}, viewport=WIDE)
     assert post.page.evaluate("crossOriginIsolated")
     post.write("data", "x = [1, 2]\nwhile True: pass")
