@@ -97,7 +97,7 @@ def test_cells_of_a_foreign_page_share_a_python_that_is_loaded_when_one_runs(ope
     post.press("fit", "Run")
     assert "loss below 0.01: True" in post.ends("fit", "✓ done")
     assert post.output("data") == "points: 16\n"
-    assert post.cell("fit").locator(".legend li").get_attribute("data-points") == "60"
+    expect(post.cell("fit").locator(".legend li")).to_have_attribute("data-points", "60")
     expect(post.cell("fit").get_by_role("img", name="4 × 4")).to_be_visible()
     assert post.top("below") == before
     screenshot(page, "embed-desktop-light")
