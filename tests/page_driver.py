@@ -167,7 +167,10 @@ def violations(page: Page, within: str = "body") -> list[str]:
 def looked_at(
     page: Page, name: str, sizes: Sequence[ViewportSize] = (WIDE, PHONE), schemes: Sequence[Scheme] = ("light", "dark")
 ) -> None:
-    """Nothing that axe minds, nothing beside the screen; a picture of each, kept in `out/page`."""
+    """Nothing that axe minds, nothing beside the screen; a picture of each, kept in `out/page`.
+
+    Axe looks at wide pages in light and at narrow ones in dark: its rules ask about colours or about sizes, not both.
+    """
     before = page.viewport_size
     for size in sizes:
         page.set_viewport_size(size)

@@ -325,8 +325,9 @@ def test_an_insecure_address_says_so_and_trains_on_numpy(playwright: Playwright,
         trains_on_numpy(Repl(browser.new_page(), address), "not secure")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("width", "height"), [(360, 740), (1280, 800)], ids=["phone", "desktop"])
+@pytest.mark.parametrize(
+    ("scheme", "width", "height"), [("light", 360, 740), ("dark", 1280, 800)], ids=["phone", "desktop"]
+)
 def test_it_fits_the_screen_and_nothing_jumps(
     open_page: Callable[..., Repl], scheme: str, width: int, height: int
 ) -> None:

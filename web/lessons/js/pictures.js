@@ -16,8 +16,11 @@ const run = (source) => lesson.call(source, lesson.cell('learn.py'));
 const move = latest(run);
 const plane = new Plane(part('plane'), part('plane-tiles'), part('marks'), (x, y) => {
   recording.stop();
-  if (live) move(`await at(${x.toFixed(3)}, ${y.toFixed(3)})`);
+  if (!live) return;
+  asked = [x, y];
+  move(`await at(${x.toFixed(3)}, ${y.toFixed(3)})`);
 });
+let asked = null; // where the reader has put the hand, until Python has been there
 const chart = new Chart({ plot: part('plot'), legend: part('legend'), empty: part('plot-empty'), log: part('plot-log') });
 const buttons = ['play', 'step', 'over', 'others'].map(part);
 const [play, step, over, others] = buttons;
@@ -52,13 +55,21 @@ for (const [i, select] of ends.entries()) {
 function show(values) {
   last = { ...last, ...values };
   plane.show(values);
-  if (values.hand) plane.setHand(values.hand);
+  if (values.hand && isAsked(values.hand)) {
+    asked = null;
+    plane.setHand(values.hand);
+  }
   drawAll(values);
   if (values.step !== undefined) part('steps').textContent = String(values.step);
   if (values.loss !== undefined) part('loss').textContent = (values.loss ?? NaN).toFixed(1);
   for (const name of ['recognised', 'sure']) {
     if (values[name] !== undefined) part(name).textContent = `${(100 * values[name]).toFixed(1)} %`;
   }
+}
+
+/** A hand that was on its way when the reader moved on is not gone back to. */
+function isAsked(hand) {
+  return !asked || hand.every((value, i) => Math.abs(value - asked[i]) < 0.001);
 }
 
 function drawAll(values) {
@@ -160,10 +171,12 @@ lesson.addEventListener('ready', () => {
   note('Live: press Play, then drag the ring over the plane.');
 });
 lesson.addEventListener('wrong', () => {
+  asked = null;
   pause();
   note('The code raised an error, or was stopped: it stands below its cell.', 'error');
 });
 lesson.addEventListener('lost', ({ detail }) => {
+  asked = null;
   pause();
   note(`${detail}: the cells run again.`);
 });
