@@ -79,13 +79,17 @@ async def test_who_is_cancelled_as_the_turn_comes_passes_it_on() -> None:
 
 async def test_the_turn_of_a_task_that_was_ended_from_outside_is_taken_from_it() -> None:
     users = Users()
-    users.turns._holder = ended = asyncio.create_task(settle())
+
+    async def killed() -> None:
+        await users.turns.__aenter__()  # an interrupt struck before the matching __aexit__
+
+    await asyncio.create_task(killed())
     waiting = users.start("a")
-    await ended
-    users.gates["a"].set()
-    assert await users.free()
+    await settle()
     assert users.log == ["a"]
+    users.gates["a"].set()
     await waiting
+    assert await users.free()
 
 
 def test_the_next_event_loop_finds_it_free() -> None:

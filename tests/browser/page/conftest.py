@@ -58,9 +58,9 @@ def open_page(browser: Browser, server: StaticServer) -> Iterator[Callable[..., 
     contexts = []
 
     def open_one(
-        prepare: Callable[[Page], object] = lambda page: None, ready: bool = True, url: str = "", **options: object
+        prepare: Callable[[Page], object] = lambda page: None, ready: bool = True, url: str = "", **options: Any
     ) -> Repl:
-        contexts.append(browser.new_context(service_workers="block", **options))  # type: ignore[arg-type]
+        contexts.append(browser.new_context(service_workers="block", **options))
         page = contexts[-1].new_page()
         prepare(page)
         return Repl(page, url or server.url + SUB_PATH, ready=ready)

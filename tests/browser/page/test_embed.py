@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect
@@ -68,12 +69,12 @@ def open_post(browser: Browser, server: StaticServer) -> Iterator[Callable[..., 
     contexts = []
     servers = []
 
-    def open_one(headers: dict[str, str], **options: object) -> Post:
+    def open_one(headers: dict[str, str], **options: Any) -> Post:
         text = (FOLDER / "post.html").read_text(encoding="utf-8").replace("SITE", server.url + SUB_PATH.rstrip("/"))
         files = {"/post.html": text.encode(), "/post.css": (FOLDER / "post.css").read_bytes()}
         servers.append(StaticServer(files, headers=headers))
         servers[-1].__enter__()
-        contexts.append(browser.new_context(**options))  # type: ignore[arg-type]
+        contexts.append(browser.new_context(**options))
         return Post(contexts[-1].new_page(), servers[-1].url + "/post.html")
 
     yield open_one
