@@ -146,7 +146,8 @@ export class Chart {
     empty.hidden = this._series.size > 0 || this._highest !== null;
     const entries = [...this._series.entries()];
     while (legend.childElementCount > entries.length) legend.lastElementChild.remove();
-    entries.forEach(([name, { steps, values, count = 0 }], i) => {
+    const words = entries.map(([name, { steps, values, count = 0 }], i) => {
+      // of a recording that is being played, the rest is null
       const at = this._highest === null ? values.length - 1 : Math.max(0, values.findLastIndex((value) => value !== null));
       const item = legend.children[i] ?? legend.appendChild(legendItem(i));
       const [label, value, step] = item.querySelectorAll('[data-part]');
@@ -154,12 +155,8 @@ export class Chart {
       value.textContent = values[at] === null ? 'not finite' : values[at].toPrecision(4);
       step.textContent = `step ${steps[at]}`;
       item.dataset.points = String(count);
+      return `${name} is ${shorter(values[at])} at step ${steps[at]}`;
     });
-    if (this._highest !== null) {
-      plot.setAttribute('aria-label', 'Curves: a recorded run, in which the loss falls from 0.7 to 0.001');
-      return;
-    }
-    const words = entries.map(([name, { steps, values }]) => `${name} is ${shorter(values.at(-1))} at step ${steps.at(-1)}`);
     plot.setAttribute('aria-label', words.length ? `Curves: ${words.join('; ')}` : 'Curves: none yet');
   }
 }

@@ -28,8 +28,10 @@ export class Program {
     addEventListener('hashchange', () => this._fromLink());
   }
 
-  /** Fills the editor: from the link, from the last visit, or with the first example. */
-  /** @returns {Promise<boolean>} whether it begins with the first example: no link and no last visit gave another */
+  /**
+   * Fills the editor: from the link, from the last visit, or with the first example.
+   * @returns {Promise<boolean>} whether it begins with the first example: no link and no last visit gave another
+   */
   async start() {
     if (await this._fromLink()) return false;
     const kept = load(KEY);

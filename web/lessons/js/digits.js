@@ -1,25 +1,43 @@
 // Lesson 3: a pad, what the network makes of the drawing, and its training.
 
-import { Chart } from '../../js/chart.js';
 import { colour, diverging, onScheme, ramp } from './colour.js';
 import { Pad } from './digits_pad.js';
 import { largest, paint, tile } from './grid.js';
+import { latest } from './latest.js';
 import { Lesson } from './lesson.js';
 import { make, part } from './make.js';
-import { Recording } from './recording.js';
+import { Training } from './training.js';
 
 const STEPS = 10; // a picture
 const LOOK_EVERY = 5; // pictures between two looks at the test digits
 
 const lesson = new Lesson('digits');
 const pad = new Pad(part('pad'), drawn);
-const chart = new Chart({ plot: part('plot'), legend: part('legend'), empty: part('plot-empty'), log: part('plot-log') });
-const buttons = ['play', 'over', 'some'].map(part);
-const [play, over, some] = buttons;
+const [over, some] = ['over', 'some'].map(part);
+const training = new Training(lesson, {
+  cell: 'learn.py',
+  recorded: 'recorded/digits.json',
+  milliseconds: 500,
+  curves: ({ loss }) => ({ loss }),
+  show,
+  controls: [part('play'), over, some],
+  words: { recorded: 'A recorded run, until Python is here. You can draw already.', live: 'Live: press Train, and draw.' },
+  async play() {
+    training.note('Each picture is one call of learn(10), below.');
+    for (let pictures = 1; training.playing; pictures++) {
+      const look = pictures % LOOK_EVERY ? '' : '\nshow(accuracy=await accuracy())';
+      if (!(await run(`await learn(${STEPS})${look}`))) return;
+    }
+    await run('show(accuracy=await accuracy())');
+  },
+  ready: () => pad.empty || drawn(pad.pixels()),
+});
+const run = (source) => training.run(source);
+const see = latest(async (pixels) => {
+  await lesson.put('drawing', pixels);
+  await run("await guess(np.fromfile('drawing', np.uint8))");
+});
 
-let playing = false;
-let live = false;
-let waiting = null; // the latest drawing that Python has not seen
 let last = {};
 
 const rows = Array.from({ length: 10 }, (_, digit) => {
@@ -76,53 +94,14 @@ function paintAll({ drawing, filters, first, second }) {
   }
 }
 
-function note(text, kind = '') {
-  part('note').textContent = text;
-  part('note').dataset.kind = kind;
-}
+// What the reader does
 
-// What Python does
-
-const run = (source) => lesson.call(source, lesson.cell('learn.py'));
-
-/** Python sees the latest of what is drawn faster than it looks. */
-async function drawn(pixels) {
+function drawn(pixels) {
   part('pad-caption').textContent = 'Your drawing.';
-  if (!live) return; // when Python is there, it is shown what is on the pad
-  const idle = waiting === null;
-  waiting = pixels;
-  if (!idle) return;
-  while (waiting) {
-    const next = waiting;
-    waiting = false;
-    await lesson.put('drawing', next);
-    await run("await guess(np.fromfile('drawing', np.uint8))");
-  }
-  waiting = null;
+  if (training.live) see(pixels); // when Python is there, it is shown what is on the pad
 }
 
-async function start() {
-  playing = true;
-  play.textContent = 'Pause';
-  note('Each picture is one call of learn(10), below.');
-  for (let pictures = 1; playing; pictures++) {
-    const look = pictures % LOOK_EVERY ? '' : '\nshow(accuracy=await accuracy())';
-    if (!(await run(`await learn(${STEPS})${look}`))) return;
-  }
-  await run('show(accuracy=await accuracy())');
-}
-
-function pause() {
-  playing = false;
-  play.textContent = 'Train';
-}
-
-play.addEventListener('click', () => (playing ? pause() : start()));
-over.addEventListener('click', async () => {
-  pause();
-  for (const name of ['model.py', 'learn.py']) await lesson.cell(name).run();
-  note('A new network, with random weights.');
-});
+over.addEventListener('click', () => training.again(['model.py', 'learn.py']));
 some.addEventListener('click', () => {
   pad.clear();
   run('i = int(np.random.default_rng().integers(len(test_images)))\nawait guess(255 * test_images[i])\nshow(truth=test_labels[i])');
@@ -134,32 +113,4 @@ part('clear').addEventListener('click', () => {
 });
 onScheme(() => last.drawing && paintAll(last));
 
-const recording = new Recording('recorded/digits.json', (values) => {
-  show(values);
-  if (values.step === 0) chart.clear();
-  if (values.loss) chart.receive(JSON.stringify({ kind: 'points', series: { loss: [[values.step, values.loss]] } }));
-}, 500);
-lesson.addEventListener('show', ({ detail }) => {
-  recording.stop();
-  show(detail);
-});
-lesson.addEventListener('plot', ({ detail }) => {
-  recording.stop();
-  chart.receive(detail);
-});
-lesson.addEventListener('ready', () => {
-  live = true;
-  for (const button of buttons) button.disabled = false;
-  note('Live: press Train, and draw.');
-  if (!pad.empty) drawn(pad.pixels());
-});
-lesson.addEventListener('wrong', () => {
-  pause();
-  note('The code raised an error, or was stopped: it stands below its cell.', 'error');
-});
-lesson.addEventListener('lost', ({ detail }) => {
-  pause();
-  note(`${detail}: the cells run again.`);
-});
-note('A recorded run, until Python is here. You can draw already.', 'recorded');
 lesson.open();

@@ -1,24 +1,20 @@
-// What a pointer asks for comes faster than Python answers: only the latest counts.
+// What a reader does comes faster than Python answers: only the latest counts.
 
 /**
- * @param {(source: string) => Promise<unknown>} run
- * @returns {(source: string) => Promise<void>} runs the source, or keeps it, in place of an older one, until `run` is free
+ * @template T
+ * @param {(value: T) => Promise<unknown>} run
+ * @returns {(value: T) => Promise<void>} runs with the value, or keeps it, in place of an older one, until `run` is free;
+ *   resolves when nothing is kept any more
  */
 export function latest(run) {
-  let next = null;
-  let running = false;
-  return async (source) => {
-    next = source;
-    if (running) return;
-    running = true;
-    try {
-      while (next !== null) {
-        const taken = next;
-        next = null;
-        await run(taken);
-      }
-    } finally {
-      running = false;
-    }
+  const kept = [];
+  let running = null;
+  async function work() {
+    while (kept.length > 0) await run(kept.pop());
+  }
+  return (value) => {
+    kept.splice(0, 1, value);
+    running ??= work().finally(() => (running = null));
+    return running;
   };
 }

@@ -1,11 +1,11 @@
 // Lesson 4: a transformer is trained on names; its chances, its attention, and what it invents.
 
-import { Chart } from '../../js/chart.js';
+import { latest } from './latest.js';
 import { Lesson } from './lesson.js';
 import { make, part } from './make.js';
 import { Attention } from './names_attention.js';
 import { Chances } from './names_letters.js';
-import { Recording } from './recording.js';
+import { Training } from './training.js';
 
 const STEPS = 10; // a picture
 const TEST_EVERY = 3; // pictures
@@ -13,16 +13,38 @@ const ROWS = 6; // of invented names
 const LONGEST = 13;
 
 const lesson = new Lesson('names');
-const chart = new Chart({ plot: part('plot'), legend: part('legend'), empty: part('plot-empty'), log: part('plot-log') });
 const chances = new Chances({ list: part('chances'), likely: part('likely'), undecided: part('undecided') });
 const attention = new Attention({ heads: part('heads'), map: part('map'), caption: part('map-caption') });
-const [play, step, over, letter, finish, beginning, temperature] =
-  ['play', 'step', 'over', 'letter', 'finish', 'beginning', 'temperature'].map(part);
+const [step, over, letter, finish, beginning, temperature] =
+  ['step', 'over', 'letter', 'finish', 'beginning', 'temperature'].map(part);
+const training = new Training(lesson, {
+  cell: 'learn.py',
+  recorded: 'recorded/names.json',
+  milliseconds: 700,
+  curves: ({ loss, test, bigrams }) => ({ training: loss, test, bigrams }),
+  show,
+  controls: [part('play'), step, over, letter, finish, beginning],
+  words: {
+    recorded: 'A recorded run, until Python is here. The temperature can be changed already.',
+    live: 'Live: press Train, and type the beginning of a name.',
+  },
+  async play() {
+    training.note('Each picture is one call of learn(10), below.');
+    for (let pictures = 1; training.playing; pictures++) {
+      const test = pictures % TEST_EVERY ? '' : '\nawait test()';
+      if (!(await run(`await learn(${STEPS})${test}`))) return;
+    }
+    await run('await test()');
+  },
+  ready() {
+    setTemperature();
+    look();
+  },
+});
+const run = (source) => training.run(source);
+const see = latest((text) => run(`await look('${text}')`));
 
-let playing = false;
 let tested = []; // what it invented at some steps
-let typed = null; // the latest beginning that Python has not seen
-let looking = null; // until it has seen them
 let drawing = Promise.resolve(); // until the last letter that was asked for is drawn
 let numbers = null;
 
@@ -72,73 +94,34 @@ function showInvented({ step: at, test, invented }) {
   });
 }
 
-function note(text, kind = '') {
-  part('note').textContent = text;
-  part('note').dataset.kind = kind;
-}
+// What the reader does
 
-// What Python does
-
-const run = (source) => lesson.call(source, lesson.cell('learn.py'));
-
-async function start() {
-  playing = true;
-  play.textContent = 'Pause';
-  note('Each picture is one call of learn(10), below.');
-  for (let pictures = 1; playing; pictures++) {
-    const test = pictures % TEST_EVERY ? '' : '\nawait test()';
-    if (!(await run(`await learn(${STEPS})${test}`))) return;
-  }
-  await run('await test()');
-}
-
-function pause() {
-  playing = false;
-  play.textContent = 'Train';
-}
-
-/** Python sees the latest of what is typed faster than it looks. */
-function look() {
-  typed = beginning.value;
-  looking ??= lookOn().finally(() => (looking = null));
-  return looking;
-}
-
-async function lookOn() {
-  while (typed !== null) {
-    const next = typed;
-    typed = null;
-    await run(`await look('${next}')`);
-  }
-}
+const look = () => see(beginning.value);
 
 /** A letter by the chances that are shown, and then the chances after it. */
 async function drawLetter() {
   const drawn = chances.draw();
-  if (drawn === '.') return note(`The point was drawn: the name is “${beginning.value}”.`);
-  if (beginning.value.length === LONGEST) return note(`It has room for ${LONGEST} letters.`);
+  if (drawn === '.') return training.note(`The point was drawn: the name is “${beginning.value}”.`);
+  if (beginning.value.length === LONGEST) return training.note(`It has room for ${LONGEST} letters.`);
   beginning.value += drawn;
-  note(`“${drawn}” was drawn.`);
+  training.note(`“${drawn}” was drawn.`);
   return look();
 }
 
-play.addEventListener('click', () => (playing ? pause() : start()));
 step.addEventListener('click', () => {
-  pause();
+  training.pause();
   run('await learn(1)\nawait test()');
 });
 over.addEventListener('click', async () => {
-  pause();
-  for (const name of ['model.py', 'learn.py']) await lesson.cell(name).run();
+  await training.again(['model.py', 'learn.py']);
   setTemperature();
   look();
-  note('A new network, with random weights.');
 });
 beginning.addEventListener('input', () => {
   const written = beginning.value.toLowerCase();
   const known = written.replace(/[^a-z]/g, '');
   if (known !== beginning.value) beginning.value = known;
-  note(known === written ? '' : 'The names that it learns from have the letters a to z only, and no spaces.');
+  training.note(known === written ? '' : 'The names that it learns from have the letters a to z only, and no spaces.');
   look();
 });
 temperature.addEventListener('input', showChances);
@@ -150,35 +133,4 @@ function setTemperature() {
   if (!finish.disabled) run(`temperature = ${Number(temperature.value)}`);
 }
 
-const recording = new Recording('recorded/names.json', (values) => {
-  show(values);
-  if (values.step === 0) chart.clear();
-  const series = { training: values.loss, test: values.test, bigrams: values.bigrams };
-  for (const [name, value] of Object.entries(series)) {
-    if (value !== undefined) chart.receive(JSON.stringify({ kind: 'points', series: { [name]: [[values.step, value]] } }));
-  }
-}, 700);
-lesson.addEventListener('show', ({ detail }) => {
-  recording.stop();
-  show(detail);
-});
-lesson.addEventListener('plot', ({ detail }) => {
-  recording.stop();
-  chart.receive(detail);
-});
-lesson.addEventListener('ready', () => {
-  for (const control of [play, step, over, letter, finish, beginning]) control.disabled = false;
-  setTemperature();
-  look();
-  note('Live: press Train, and type the beginning of a name.');
-});
-lesson.addEventListener('wrong', () => {
-  pause();
-  note('The code raised an error, or was stopped: it stands below its cell.', 'error');
-});
-lesson.addEventListener('lost', ({ detail }) => {
-  pause();
-  note(`${detail}: the cells run again.`);
-});
-note('A recorded run, until Python is here. The temperature can be changed already.', 'recorded');
 lesson.open();

@@ -1,12 +1,11 @@
 // Lesson 2: the controls write a program; this page runs it, step by step.
 
-import { Chart } from '../../js/chart.js';
 import { Lesson } from './lesson.js';
 import { grid } from './grid.js';
 import { make, part } from './make.js';
 import { Answer, Network } from './pattern_picture.js';
 import { DEFAULTS, FEATURES, program } from './pattern_program.js';
-import { Recording } from './recording.js';
+import { Training } from './training.js';
 
 const CELL = 'program.py';
 const NUMBERS = new Set(['noise', 'batch', 'depth', 'width', 'strength', 'rate', 'seed']);
@@ -14,13 +13,23 @@ const NUMBERS = new Set(['noise', 'batch', 'depth', 'width', 'strength', 'rate',
 const lesson = new Lesson('pattern');
 const answer = new Answer(part('answer'), part('show-test'));
 const network = new Network(part('network'), choose);
-const chart = new Chart({ plot: part('plot'), legend: part('legend'), empty: part('plot-empty'), log: part('plot-log') });
 const settings = { ...DEFAULTS };
-const buttons = ['play', 'step', 'over'].map(part);
-const [play, step, over] = buttons;
+const [step, over] = ['step', 'over'].map(part);
+const training = new Training(lesson, {
+  cell: CELL,
+  recorded: 'recorded/pattern.json',
+  milliseconds: 200,
+  curves: ({ train, test }) => ({ training: train.loss, test: test.loss }),
+  show,
+  controls: [part('play'), step, over],
+  words: {
+    recorded: 'A recorded run, until Python is here.',
+    live: 'Live: press Play. Point at a neuron to see what it answers.',
+  },
+  play,
+});
+const run = (source) => training.run(source);
 
-let playing = false;
-let live = false;
 let latest = null;
 let chosen = null; // the neuron that is pointed at
 let rebuilding = null;
@@ -56,7 +65,7 @@ function changed(control) {
   const name = control.dataset.setting;
   if (name === 'seed') control.value = String(Math.max(0, Math.round(Number(control.value) || 0)));
   settings[name] = NUMBERS.has(name) ? Number(control.value) : control.value;
-  if (name === 'rate' && live && !rebuilding) setRate();
+  if (name === 'rate' && training.live && !rebuilding) setRate();
   else rebuild();
 }
 
@@ -64,7 +73,7 @@ function changed(control) {
 function setRate() {
   const cell = lesson.cell(CELL);
   cell.code.text = cell.code.text.replace(/optim\.Adam\([^)]*\)/, `optim.Adam(${settings.rate})`);
-  note(`train.set_lr(${settings.rate}): it goes on, nothing was compiled.`);
+  training.note(`train.set_lr(${settings.rate}): it goes on, nothing was compiled.`);
   run(`train.set_lr(${settings.rate})`);
 }
 
@@ -72,7 +81,7 @@ function setRate() {
 function rebuild() {
   lesson.cell(CELL).set(program(settings));
   network.build(settings.features.map((name) => FEATURES[name][0]), Array(settings.depth).fill(settings.width));
-  if (live) restart();
+  if (training.live) restart();
 }
 
 /** Runs the program as it stands; where it was training, it trains again. */
@@ -82,30 +91,25 @@ async function restart() {
     rebuilding = 'again';
     return;
   }
-  const playOnAfter = playing;
-  pause();
+  const playOnAfter = training.playing;
+  training.pause();
   do {
     rebuilding = 'now';
-    note('Compiling the new program…');
+    training.note('Compiling the new program…');
     await lesson.run(cell.code.text, cell);
   } while (rebuilding === 'again');
   rebuilding = null;
   const good = cell.root.dataset.state === 'ok';
-  note(good ? 'A new network, with random weights.' : 'The program raised an error: it stands below it.', good ? '' : 'error');
-  if (good && playOnAfter) start();
+  training.note(good ? 'A new network, with random weights.' : 'The program raised an error: it stands below it.', good ? '' : 'error');
+  if (good && playOnAfter) training.start();
 }
 
 // Training
 
-const run = (source) => lesson.call(source, lesson.cell(CELL));
-
-async function start() {
-  if (playing) return;
-  playing = true;
-  play.textContent = 'Pause';
-  note('');
+async function play() {
+  training.note('');
   speed = { since: performance.now(), steps: 0, pictures: 0 };
-  while (playing) {
+  while (training.playing) {
     const steps = Number(part('per-picture').value);
     if (!(await run(`await advance(${steps})`))) return;
     speed.steps += steps;
@@ -128,14 +132,8 @@ function showSpeed() {
   if (seconds > 3) speed = { since: performance.now(), steps: 0, pictures: 0 };
 }
 
-function pause() {
-  playing = false;
-  play.textContent = 'Play';
-}
-
-play.addEventListener('click', () => (playing ? pause() : start()));
 step.addEventListener('click', () => {
-  pause();
+  training.pause();
   run('await advance(1)');
 });
 over.addEventListener('click', restart);
@@ -173,38 +171,5 @@ function choose(neuron) {
   showAnswer();
 }
 
-function note(text, kind = '') {
-  part('note').textContent = text;
-  part('note').dataset.kind = kind;
-}
-
-const recording = new Recording('recorded/pattern.json', (values) => {
-  show(values);
-  if (values.step === 0) chart.clear();
-  const points = (set) => [[values.step, values[set].loss]];
-  chart.receive(JSON.stringify({ kind: 'points', series: { training: points('train'), test: points('test') } }));
-}, 200);
-lesson.addEventListener('show', ({ detail }) => {
-  recording.stop();
-  show(detail);
-});
-lesson.addEventListener('plot', ({ detail }) => {
-  recording.stop();
-  chart.receive(detail);
-});
-lesson.addEventListener('ready', () => {
-  live = true;
-  for (const button of buttons) button.disabled = false;
-  note('Live: press Play. Point at a neuron to see what it answers.');
-});
-lesson.addEventListener('wrong', () => {
-  pause();
-  note('The code raised an error, or was stopped: it stands below the program.', 'error');
-});
-lesson.addEventListener('lost', ({ detail }) => {
-  pause();
-  note(`${detail}: the program runs again.`);
-});
-note('A recorded run, until Python is here.', 'recorded');
 lesson.open();
 lesson.cell(CELL).set(program(settings));

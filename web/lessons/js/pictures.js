@@ -1,33 +1,24 @@
 // Lesson 5: a hand that is moved over the plane, what it writes, and the training of what writes.
 
-import { Chart } from '../../js/chart.js';
 import { colour, onScheme, ramp } from './colour.js';
 import { paint, tile } from './grid.js';
 import { latest } from './latest.js';
 import { Lesson } from './lesson.js';
 import { make, part } from './make.js';
 import { Plane } from './pictures_plane.js';
-import { Recording } from './recording.js';
+import { Training } from './training.js';
 
 const STEPS = 10; // a picture
 
 const lesson = new Lesson('pictures');
-const run = (source) => lesson.call(source, lesson.cell('learn.py'));
-const move = latest(run);
 const plane = new Plane(part('plane'), part('plane-tiles'), part('marks'), (x, y) => {
-  recording.stop();
-  if (!live) return;
+  training.stopRecording();
+  if (!training.live) return;
   asked = [x, y];
   move(`await at(${x.toFixed(3)}, ${y.toFixed(3)})`);
 });
 let asked = null; // where the reader has put the hand, until Python has been there
-const chart = new Chart({ plot: part('plot'), legend: part('legend'), empty: part('plot-empty'), log: part('plot-log') });
-const buttons = ['play', 'step', 'over', 'others'].map(part);
-const [play, step, over, others] = buttons;
-const ends = [part('first'), part('second')];
-
-let playing = false;
-let live = false;
+const [step, over, others, ...ends] = ['step', 'over', 'others', 'first', 'second'].map(part);
 let last = { digit: 3 };
 
 const ten = Array.from({ length: 10 }, (_, digit) => {
@@ -38,6 +29,21 @@ const ten = Array.from({ length: 10 }, (_, digit) => {
   part('ten').append(button);
   return { button, canvas, reading };
 });
+const training = new Training(lesson, {
+  cell: 'learn.py',
+  recorded: 'recorded/pictures.json',
+  milliseconds: 500,
+  curves: ({ loss }) => ({ loss }),
+  show,
+  controls: [part('play'), step, over, others, ...ends, ...ten.map(({ button }) => button)],
+  words: { recorded: 'A recorded run, until Python is here.', live: 'Live: press Play, then drag the ring over the plane.' },
+  async play() {
+    training.note(`Each picture is one call of advance(${STEPS}), below.`);
+    while (training.playing && (await run(`await advance(${STEPS})`)));
+  },
+});
+const run = (source) => training.run(source);
+const move = latest(run);
 const samples = Array.from({ length: 20 }, () => {
   const canvas = make('canvas', { width: 28, height: 28 });
   const reading = make('span', {}, '–');
@@ -110,24 +116,7 @@ function showHand(picture) {
   part('reading').textContent = `A ${digit} in this hand. It is read as ${best}, ${(100 * chances[digit][best]).toFixed(0)} % sure.`;
 }
 
-function note(text, kind = '') {
-  part('note').textContent = text;
-  part('note').dataset.kind = kind;
-}
-
-// What Python does
-
-async function start() {
-  playing = true;
-  play.textContent = 'Pause';
-  note(`Each picture is one call of advance(${STEPS}), below.`);
-  while (playing && (await run(`await advance(${STEPS})`)));
-}
-
-function pause() {
-  playing = false;
-  play.textContent = 'Play';
-}
+// What the reader does
 
 /** Two test digits of the chosen kinds. */
 function between() {
@@ -138,47 +127,14 @@ function between() {
   run(`await between(${first}, ${second})`);
 }
 
-play.addEventListener('click', () => (playing ? pause() : start()));
 step.addEventListener('click', () => {
-  pause();
+  training.pause();
   run('await advance(1)');
 });
-over.addEventListener('click', async () => {
-  pause();
-  for (const name of ['model.py', 'learn.py']) await lesson.cell(name).run();
-  note('A new network, with random weights.');
-});
+over.addEventListener('click', () => training.again(['model.py', 'learn.py']));
 others.addEventListener('click', between);
 for (const select of ends) select.addEventListener('change', between);
 onScheme(() => drawAll(last));
 
-const recording = new Recording('recorded/pictures.json', (values) => {
-  show(values);
-  if (values.step === 0) chart.clear();
-  if (values.loss) chart.receive(JSON.stringify({ kind: 'points', series: { loss: [[values.step, values.loss]] } }));
-}, 500);
-lesson.addEventListener('show', ({ detail }) => {
-  recording.stop();
-  show(detail);
-});
-lesson.addEventListener('plot', ({ detail }) => {
-  recording.stop();
-  chart.receive(detail);
-});
-lesson.addEventListener('ready', () => {
-  live = true;
-  for (const control of [...buttons, ...ends, ...ten.map(({ button }) => button)]) control.disabled = false;
-  note('Live: press Play, then drag the ring over the plane.');
-});
-lesson.addEventListener('wrong', () => {
-  asked = null;
-  pause();
-  note('The code raised an error, or was stopped: it stands below its cell.', 'error');
-});
-lesson.addEventListener('lost', ({ detail }) => {
-  asked = null;
-  pause();
-  note(`${detail}: the cells run again.`);
-});
-note('A recorded run, until Python is here.', 'recorded');
+for (const type of ['wrong', 'lost']) lesson.addEventListener(type, () => (asked = null));
 lesson.open();
