@@ -19,7 +19,6 @@ from tensorgrad.inspect import CheckReport, Inspected, Profile
 from tensorgrad.nn.module import Module
 from tensorgrad.nn.state import IncompatibleKeys
 from tensorgrad.optim.optimizer import LearningRate, Optimizer
-from tensorgrad.optim.row import HostRow
 from tensorgrad.predict import Averages, Predictor
 from tensorgrad.program import CAPTURE, Recipe
 from tensorgrad.state import Spans, State, open_state
@@ -142,7 +141,8 @@ class Train(Fitting, Inspected):
         self._keep_grads, self._snapshot_every, self._since = keep_grads, snapshot_every, 0
         self._nonfinite = nonfinite
         self._prefix = optimizer.prefix
-        self._row = HostRow(state, optimizer)
+        self._row = state.row()
+        self._floats = self._row.view(np.float32)
         self._last: dict[str, Any] | None = None
         self._queued = 0  # steps since `losses`
         self._built: Built | None = None
@@ -158,8 +158,6 @@ class Train(Fitting, Inspected):
     def use(self, built: Built) -> None:
         """Steps with this program from now on."""
         old, self._built = self._built, built
-        self._row.use(built.interface.slots)
-        built.executor.meanwhile(self._row.foresee)
         self._compiled()
         if old is not None:
             old.executor.destroy()
@@ -251,7 +249,8 @@ class Train(Fitting, Inspected):
     async def _prepare(self, inputs: dict[str, Any]) -> None:
         await self._settle()
         if "step" in self.built.interface.inputs:
-            inputs["step"] = self._row.at(self.state.calls, self.state.counts[self._prefix] + 1)
+            self._fill(self._row, self._floats, self.state.calls, self.state.counts[self._prefix] + 1)
+            inputs["step"] = self._row
 
     def _made(self, inputs: dict[str, Any], finite: bool) -> None:
         """Notes a step that was made."""

@@ -21,7 +21,6 @@ from tensorgrad.device.convert import as_array
 from tensorgrad.errors import InputError, NonFiniteError, TensorgradError
 from tensorgrad.graph import Graph
 from tensorgrad.optim.optimizer import Optimizer
-from tensorgrad.optim.row import HostRow
 from tensorgrad.outside import outside
 from tensorgrad.state import State
 from tensorgrad.structure import Structure
@@ -40,7 +39,7 @@ class ManySteps(ABC):
     optimizer: Optimizer
     inputs: Structure
     _prefix: str
-    _row: HostRow
+    _row: np.ndarray
     _since: int
     _snapshot_every: int | None
     _nonfinite: str
@@ -154,8 +153,7 @@ class ManySteps(ABC):
             if self._snapshot_every:
                 count = min(count, max(1, self._snapshot_every - self._since))
             start = time.perf_counter()
-            step = state.counts[self._prefix] + 1
-            own = {"step": self._row.many(count, state.calls, step)} if "step" in self.built.interface.inputs else {}
+            own = {"step": self._rows(count)} if "step" in self.built.interface.inputs else {}
             with state.running(count):
                 losses = await executor.run_steps(data, first, count, own)
             pace = max(time.perf_counter() - start, 1e-6) / count
@@ -173,6 +171,24 @@ class ManySteps(ABC):
             raise TensorgradError("this training step was destroyed; compile again to get another")
         if self.state.unsure:
             await self.state.recount()
+
+    def _rows(self, count: int) -> np.ndarray:
+        """The host's numbers of the next steps, u32[count, slots]."""
+        rows = np.repeat(self._row[None], count, axis=0)
+        floats, step = rows.view(np.float32), self.state.counts[self._prefix] + 1
+        for i in range(count):
+            self._fill(rows[i], floats[i], self.state.calls + i, step + i)
+        return rows
+
+    def _fill(self, row: np.ndarray, floats: np.ndarray, call: int, step: int) -> None:
+        """Writes the host's numbers of a step into a row: `floats` is the same memory."""
+        row[0], row[1] = self.state.seed % 2**32, call % 2**32
+        if self.optimizer.prefix != self._prefix:  # an optimizer may train on several states
+            self.optimizer.prefix = self._prefix
+        slots = self.built.interface.slots
+        for name, number in self.optimizer.scalars(step).items():
+            if name in slots:
+                floats[slots[name]] = number
 
     def _check_finite(self, losses: np.ndarray, given: Mapping[str, Any] | Batches | None = None) -> None:
         """Raises NonFiniteError for losses that were just made, where that was asked for; else warns if it knows why.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import struct
 import weakref
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -169,10 +169,6 @@ class Runtime:
     def limits(self) -> Limits:
         """What the device allows: sizes of buffers, bindings and workgroups."""
         return self.device.limits
-
-    def meanwhile(self, call: Callable[[], None]) -> None:
-        """Have something called whenever a step waits for the device."""
-        self._program.meanwhile = call
 
     # -- steps ------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
@@ -206,9 +206,6 @@ class NumpyRuntime:
         self.store.update(made)
 
     # -- steps --------------------------------------------------------------------------
-
-    def meanwhile(self, call: Callable[[], None]) -> None:
-        """Nothing waits here."""
 
     async def step(self, inputs: Mapping[str, Any]) -> float:
         """Run one step and return its loss."""

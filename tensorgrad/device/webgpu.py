@@ -186,7 +186,6 @@ class WebGPUProgram:
         recording: Recording,
     ) -> None:
         self.feed = staging.feed
-        self.meanwhile: Callable[[], None] | None = None
         self._device = device
         self._js = js_program
         self._replay = js_program.replay  # looked up once: a step makes no JavaScript object
@@ -244,8 +243,6 @@ class WebGPUProgram:
         try:
             if call(ticket, *args) == -1:
                 self._device.raise_lost()
-            if self.meanwhile is not None:
-                self.meanwhile()
             status, value = await answer
         finally:
             del self._waiting[ticket]

@@ -132,9 +132,6 @@ class Optimizer:
     prefix = "optim"
     """Goes before the names of all states and step scalars; two optimizers on one state need two."""
 
-    edits = 0
-    """How often hyper-parameters, or other attributes, were assigned since it was made."""
-
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         if args:
             refuse_parameters(cls.__name__, args[0])
@@ -153,7 +150,6 @@ class Optimizer:
     def __setattr__(self, name: str, value: Any) -> None:
         if "_names" in self.__dict__:
             value = self._checked(name, value)
-            self.__dict__["edits"] = self.edits + 1
         super().__setattr__(name, value)
 
     def _checked(self, name: str, value: Any) -> Any:
@@ -187,7 +183,7 @@ class Optimizer:
         return {}
 
     def host(self, step: int, lr: float, hyper: Mapping[str, Any]) -> dict[str, float]:
-        """The numbers of a step that the rule reads, the first step being 1: by these arguments alone."""
+        """The numbers of a step that the rule reads, the first step being 1."""
         return {"lr": lr}
 
     def rule(
