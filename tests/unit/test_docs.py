@@ -92,7 +92,7 @@ def test_the_plugins_options_exist() -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_to_files(page: str) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", text_of(page)):
-        assert (ROOT / target).exists(), target
+        assert ((ROOT / page).parent / target).exists(), target
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -3,7 +3,9 @@
 import { markAll } from './timing.js';
 
 const BUSY_AFTER = 80; // ms without an answer after which Python is taken to be in a busy loop
+const PATIENCE = 150; // ms that an input which waits has to stop by itself, once it has heard
 const STUCK_AFTER = 2000;
+const INTERRUPT = 2; // SIGINT
 
 /**
  * Events: `state` (detail: 'loading' | 'ready' | 'running' | 'failed'), and the worker's messages
@@ -21,6 +23,8 @@ export class Session extends EventTarget {
     this._nextId = 1;
     this._waiting = new Map();
     this._running = null;
+    this._started = false; // whether the worker has come to it
+    this._toStop = false; // as soon as it has
     this._timers = [];
   }
 
@@ -66,6 +70,7 @@ export class Session extends EventTarget {
   async run(source, force = false) {
     const id = this._nextId++;
     this._running = id;
+    this._started = this._toStop = false;
     this._setState('running');
     return this._ask({ type: 'run', id, source, force });
   }
@@ -101,18 +106,26 @@ export class Session extends EventTarget {
 
   /**
    * Stops the running input. One that waits hears the message and stops at its await; a busy loop
-   * does not, and is stopped through the shared flag where the page is cross-origin isolated.
+   * does not, and is stopped through the shared flag where the page is cross-origin isolated. That flag
+   * stops whatever Python is doing, so it is kept down until the worker has come to the input.
    */
   interrupt() {
     const id = this._running;
     if (id === null) return;
     this._clearTimers();
     this._heard = false;
-    this._worker.postMessage({ type: 'interrupt', id });
-    this._later(BUSY_AFTER, id, () => {
-      if (!this._heard && this._flag) this._flag[0] = 2;
-    });
+    this._toStop = !this._started;
+    if (this._started) {
+      this._worker.postMessage({ type: 'interrupt', id });
+      this._later(BUSY_AFTER, id, () => this._flag && !this._heard && this._raise());
+    }
     this._later(STUCK_AFTER, id, () => this._emit('stuck', { canRestartOnly: !this._flag && !this._heard }));
+  }
+
+  /** KeyboardInterrupt, wherever Python is: without the shared flag once it waits. */
+  _raise() {
+    if (this._flag) this._flag[0] = INTERRUPT;
+    else this._worker.postMessage({ type: 'raise', id: this._running });
   }
 
   /** Whether Python is there. */
@@ -152,6 +165,12 @@ export class Session extends EventTarget {
         break;
       case 'stopping':
         this._heard = true;
+        this._later(PATIENCE, message.id, () => this._raise());
+        break;
+      case 'started':
+        this._started = true;
+        this._emit(message.type, message);
+        if (this._toStop) this.interrupt();
         break;
       case 'ready':
         markAll(message.marks);

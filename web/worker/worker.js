@@ -4,7 +4,8 @@
 //                    {type: 'run', id, source, force}
 //                    {type: 'complete', id, line, program}
 //                    {type: 'describe', id, expression, program}
-//                    {type: 'interrupt', id}             the id of the run to stop
+//                    {type: 'interrupt', id}             the id of the run to stop where it waits
+//                    {type: 'raise', id}                 and wherever it is, where `flag` is null
 //                    {type: 'file', id, name, bytes}     for the working folder
 //                    {type: 'inspect', id, request}      JSON, of `tensorgrad_page.inspecting`
 //                    {type: 'chosen', bytes, error}      a file, or null; or why the page shows none
@@ -26,7 +27,6 @@ import { findDevice } from './device.js';
 import { loadPython } from './load.js';
 
 const INTERRUPT = 2; // SIGINT
-const PATIENCE = 150; // ms that a waiting input has to stop by itself
 
 const send = (message) => self.postMessage(message);
 
@@ -91,9 +91,11 @@ function interrupt(id) {
   if (running !== id) return;
   send({ type: 'stopping', id });
   console_.interrupt();
-  setTimeout(() => {
-    if (running === id) flag[0] = INTERRUPT;
-  }, PATIENCE);
+}
+
+/** Where the page has no flag to raise. */
+function raise(id) {
+  if (running === id) flag[0] = INTERRUPT;
 }
 
 function complete({ id, line, program }) {
@@ -134,4 +136,5 @@ self.onmessage = ({ data }) => {
   else if (data.type === 'chosen') chosen?.(data);
   else if (data.type === 'file') file(data);
   else if (data.type === 'interrupt') interrupt(data.id);
+  else if (data.type === 'raise') raise(data.id);
 };

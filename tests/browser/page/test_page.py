@@ -155,6 +155,18 @@ def test_control_c_stops_a_busy_loop_and_the_names_stay(repl: Repl) -> None:
     assert repl.run("kept") == "'still here'"
 
 
+def test_a_stop_waits_for_python_to_come_to_the_input(repl: Repl) -> None:
+    """What Python is busy with before that, a callback here, must neither be hit by it nor swallow it."""
+    repl.run("import asyncio\ndef busy():\n    global done\n    done = sum(range(30_000_000))\n")
+    repl.run("done = asyncio.get_event_loop().call_later(0.3, busy)")
+    repl.page.wait_for_timeout(400)
+    repl.prompt.fill("while True: pass")
+    repl.prompt.press("Control+Enter")
+    repl.prompt.press("Control+c")
+    expect(repl.entry().locator(".trace")).to_contain_text("KeyboardInterrupt", timeout=10_000)
+    assert repl.run("done") == str(sum(range(30_000_000)))
+
+
 def test_the_stop_button_ends_a_wait_and_the_code_can_catch_it(repl: Repl) -> None:
     repl.start("import asyncio\ntry:\n    await asyncio.sleep(1000)\nexcept KeyboardInterrupt:\n    print('tidy')")
     repl.page.click("#stop")
