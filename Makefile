@@ -16,7 +16,7 @@ PY      := .venv/bin/python
 PACKAGE := $(shell find tensorgrad -type f -not -path '*/__pycache__/*' 2>/dev/null)
 WEB     := $(shell find web -type f 2>/dev/null)
 DOCS    := $(wildcard tools/docs_*.py docs/*.md docs/examples/* examples/*.py) README.md ARCHITECTURE.md CHANGELOG.md
-TIMED   := tests/browser/test_a_fresh_page.py
+TIMED   := tests/browser/test_a_fresh_page.py tests/browser/test_a_load.py
 export PORT PYODIDE
 
 .DEFAULT_GOAL := help
@@ -38,12 +38,12 @@ examples: build/.site ## train every example in full in headless Chromium, repor
 serve: build/.site ## serve the site with the Python REPL on http://127.0.0.1:$(PORT)
 	@$(PY) tools/serve.py
 
-# One test times a compilation and comes first, alone. The files of the others go to several processes, each with a
+# Two files measure times and come first, alone. The files of the others go to several processes, each with a
 # browser of its own: while shaders compile in one, Python runs in another. What takes longest comes first.
 test: build/.site build/.puppeteer ## run everything: lint, doctests, unit tests, tests in the browser
 	$(PY) -m pytest -q $(TIMED)
 	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),-O) lint doctest
-	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore=$(TIMED) tests/browser tests/unit $(ARGS)
+	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(addprefix --ignore=,$(TIMED)) tests/browser tests/unit $(ARGS)
 
 lint: build/.python ## ruff and pyright
 	$(PY) -m ruff check .
