@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Iterable, Iterator
-from html import escape
 from pathlib import PurePath
 from typing import Literal, NamedTuple
 
 from tensorgrad.callsite import CallSite
 from tensorgrad.graph import Graph, Node, Value, show_attr
-from tensorgrad.inspect.tables import short
+from tensorgrad.inspect.tables import escape, short
 
 _RESULT_WIDTH, _CALL_WIDTH = 30, 44
 """Columns that alignment fills at most; a longer line just sticks out."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 Row = Sequence[object]
 
@@ -44,6 +43,13 @@ class Html(str):
     """Text that is HTML already."""
 
     __slots__ = ()
+
+
+def escape(text: str) -> str:
+    """Text as HTML."""
+    import html  # with its table of entities: not a part of everybody's import
+
+    return html.escape(text)
 
 
 def preformatted(text: str) -> Html:

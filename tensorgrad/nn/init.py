@@ -7,7 +7,6 @@ which `manual_seed` restarts; a `generator` argument takes another.
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -93,6 +92,8 @@ def trunc_normal_(
     generator: np.random.Generator | None = None,
 ) -> P:
     """Normal, without what lies outside `a` to `b` (absolute bounds, not in deviations)."""
+    from statistics import NormalDist  # with decimals and fractions, a part of the import time that few need
+
     source, shape = generator or default_generator(), tensor.shape
     normal = NormalDist(mean, std)
     # the inverse of the distribution function, on the part between the bounds
