@@ -6,7 +6,6 @@ import asyncio
 import functools
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -149,7 +148,7 @@ class WebGPU:
             untuned(str(error))
             return made
         await cache.save_choices(self.limits, {**known, **{choice.key: choice for choice in tuning.choices}})
-        return replace(made, program=replace(made.program, kernels=self._kernels(lowered, tuning), tuning=tuning))
+        return made._replace(program=made.program._replace(kernels=self._kernels(lowered, tuning), tuning=tuning))
 
     async def build(self, compiled: Compiled, store: Any, values: Mapping[str, npt.ArrayLike]) -> Built:
         from tensorgrad.runtime import create_runtime
@@ -223,7 +222,7 @@ class Interpret(Numpy):
         made = super()._make(recipe)
         with stage("lower"):
             lowered = lower(made.graph, made.outputs, max_buffers=self.limits.storage_buffers)
-        return replace(made, lowered=lowered)
+        return made._replace(lowered=lowered)
 
     def _executor(self, made: Made, store: dict[str, np.ndarray]) -> Executor:
         from tensorgrad.device.interpret import InterpretRuntime

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tensorgrad.cache.text import encode
 from tensorgrad.device.base import Executor
@@ -18,8 +19,7 @@ from tensorgrad.plan import KernelSpec
 from tensorgrad.program import Interface, Program, Tuning, interface_of
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(NamedTuple):
     """All that the compiler makes of a recipe.
 
     Attributes:

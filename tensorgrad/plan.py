@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,7 @@ MAX_WORKGROUPS = 65_535
 index as `workgroup_id.x + workgroup_id.y * 65535`."""
 
 
-@dataclass(frozen=True, slots=True)
-class BufferSpec:
+class BufferSpec(NamedTuple):
     """A tensor's place on the device.
 
     Attributes:
@@ -46,8 +45,7 @@ class BufferSpec:
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Writeback:
+class Writeback(NamedTuple):
     """After all kernels: copy `nbytes` of buffer `source` over buffer `dest`."""
 
     source: int
@@ -81,8 +79,7 @@ class BufferPlan:
         return sum(self.arenas.values()) + sum(b.nbytes for b in self.buffers if b.arena is None)
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(NamedTuple):
     """A buffer as a kernel binds it, in the order of `@binding(i)`."""
 
     buffer: int
@@ -94,8 +91,7 @@ def access_of(bindings: Iterable[Any]) -> str:
     return "".join("w" if binding.write else "r" for binding in bindings)
 
 
-@dataclass(frozen=True, slots=True)
-class KernelSpec:
+class KernelSpec(NamedTuple):
     """A kernel that a device can run.
 
     Attributes:

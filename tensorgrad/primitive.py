@@ -8,16 +8,14 @@ reference evaluation, its gradient and its lowering. Adding one is writing one r
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorgrad.graph import TensorType
 
 ShapeRule = Callable[..., TensorType | tuple[TensorType, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Primitive:
+class Primitive(NamedTuple):
     """An operation.
 
     Attributes:

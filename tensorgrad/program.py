@@ -42,8 +42,7 @@ class Held(NamedTuple):
     initial: float | int
 
 
-@dataclass(frozen=True, slots=True)
-class Interface:
+class Interface(NamedTuple):
     """A program as the host sees it, whatever runs it.
 
     Attributes:
@@ -98,8 +97,7 @@ class Tuning(NamedTuple):
     left: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """A compiled program: its interface, its buffers, the kernels of a step in order, and how they were tuned."""
 
     interface: Interface

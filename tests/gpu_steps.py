@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from tensorgrad.backend import WebGPU
 def as_gpu(backend: WebGPU) -> WebGPU:
     """The same device, taken for a GPU: with WebGPU's default limits on workgroups."""
     found = WebGPU(backend.device)
-    found.limits = replace(backend.limits, software=False, invocations=256, workgroup_storage=16_384)
+    found.limits = backend.limits._replace(software=False, invocations=256, workgroup_storage=16_384)
     return found
 
 

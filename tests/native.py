@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +57,7 @@ def native() -> Native:
 def backend(**limits: Any) -> WebGPU:
     """What `tg.compile` takes as device: the native device taken for one with these limits."""
     found = WebGPU(native())
-    found.limits = replace(found.limits, **limits)
+    found.limits = found.limits._replace(**limits)
     return found
 
 
@@ -84,7 +83,7 @@ class Native:
             software=adapter.info["adapter_type"] == "CPU",
         )
         if "subgroup" in features:
-            self.limits = replace(self.limits, subgroup_size=self._lanes())
+            self.limits = self.limits._replace(subgroup_size=self._lanes())
 
     def _lanes(self) -> int:
         buffer = self.device.create_buffer(size=4, usage=USAGE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -32,7 +31,7 @@ LARGE = Limits(
 )
 """As an NVIDIA H200 has them in Chromium."""
 
-MATRICES = replace(LARGE, features=LARGE.features | {"shader-f16"}, matrices=True)
+MATRICES = LARGE._replace(features=LARGE.features | {"shader-f16"}, matrices=True)
 """With f16 and its matrices."""
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from tensorgrad.wgsl.matmul import generate
 from tensorgrad.wgsl.matmul_matrix import multiplies_halves
 from tensorgrad.wgsl.matmul_tiles import MATRICES, Tile
 
-LIMITS = replace(LARGE, matrices=True)
+LIMITS = LARGE._replace(matrices=True)
 
 SCALAR = (Tile(32, 32, 16, 4, 4), Tile(16, 16, 64, 4, 4, 4), Tile(128, 128, 16, 8, 16), Tile(16, 16, 0, 4, 4))
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +83,9 @@ CPU = (
 
 def half_variants(case: cases.Case) -> Iterator[dict[str, Any]]:
     """What is compared where operands are f16: the tiles for matrices, and the best without."""
-    chosen, without = (choose(case.inner, replace(LARGE, matrices=on), half=True) for on in (True, False))
+    chosen, without = (choose(case.inner, LARGE._replace(matrices=on), half=True) for on in (True, False))
     for tile in dict.fromkeys([chosen, *(t for t in (*MATRICES, *HALF) if _fair(case, t)), without]):
-        source = matmul.generate(case.kernel, replace(LARGE, matrices=True), tile=tile)
+        source = matmul.generate(case.kernel, LARGE._replace(matrices=True), tile=tile)
         yield variant(tile, source, NAMES.__getitem__, tile == chosen)
 
 

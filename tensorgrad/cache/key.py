@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +58,7 @@ def choices_key(limits: Limits) -> str:
 
 def _allowed(limits: Limits) -> list[tuple[str, Any]]:
     """What decides about kernels: all but the adapter's name."""
-    found = [(part.name, getattr(limits, part.name)) for part in fields(limits) if part.name != "adapter"]
+    found = [(name, value) for name, value in limits._asdict().items() if name != "adapter"]
     return [(name, sorted(value) if isinstance(value, frozenset) else value) for name, value in found]
 
 

@@ -11,7 +11,6 @@ step is one call. Both deal in bytes only. Names, shapes and dtypes are the runt
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -22,8 +21,7 @@ LOSS_RING = 1_024
 """Losses that the device keeps for `losses()`; beyond them the oldest are forgotten."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """What a device allows; the defaults are those that WebGPU guarantees everywhere.
 
     Attributes:
@@ -49,7 +47,7 @@ class Limits:
     binding_size: int = 134_217_728
     buffer_size: int = 268_435_456
     subgroup_size: int | None = None
-    features: frozenset[str] = field(default_factory=frozenset)
+    features: frozenset[str] = frozenset()
     adapter: str = "WebGPU's guaranteed limits"
     matrices: bool = False
     software: bool = False
@@ -101,8 +99,7 @@ class Bound(NamedTuple):
     write: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Dispatch:
+class Dispatch(NamedTuple):
     """One kernel with its buffers and its workgroups in x and y; `label` names the operation."""
 
     label: str
@@ -111,8 +108,7 @@ class Dispatch:
     workgroups: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(NamedTuple):
     """A step as a device is given it.
 
     Attributes:

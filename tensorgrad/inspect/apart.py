@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from tensorgrad.graph import Value
 from tensorgrad.lower.lowering import Lowered
@@ -12,8 +13,7 @@ from tensorgrad.ops.arena import parts, temporary_packs
 from tensorgrad.plan import BufferPlan, BufferSpec, KernelSpec, Writeback
 
 
-@dataclass(frozen=True, slots=True)
-class Apart:
+class Apart(NamedTuple):
     """The same kernels with other buffers.
 
     Attributes:
@@ -47,8 +47,8 @@ def apart(lowered: Lowered, kernels: Sequence[KernelSpec]) -> Apart:
                 specs.append(_own(lowered, value, len(specs)))
                 holds[place] = places[value]
             writes[place] = places[value]
-        bindings = [replace(b, buffer=(writes if b.write else reads).get(b.buffer, b.buffer)) for b in spec.bindings]
-        bound.append(replace(spec, bindings=tuple(bindings)))
+        bindings = [b._replace(buffer=(writes if b.write else reads).get(b.buffer, b.buffer)) for b in spec.bindings]
+        bound.append(spec._replace(bindings=tuple(bindings)))
     writebacks = [Writeback(holds.get(w.source, w.source), w.dest, w.nbytes) for w in plan.writebacks]
     own = {name: holds.get(place, place) for name, place in plan.outputs.items()}
     outputs = {value: f"value {value}" for value in places if value not in packs.values()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tensorgrad.compiled import Built
 from tensorgrad.device.base import Limits
@@ -12,8 +12,7 @@ from tensorgrad.plan import KernelSpec
 from tensorgrad.wgsl.generate import generate
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(NamedTuple):
     """What a program is made of.
 
     Attributes:

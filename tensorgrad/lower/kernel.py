@@ -27,8 +27,7 @@ class Store:
     expr: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Matmul:
+class Matmul(NamedTuple):
     """`acc[b, m, n] = sum over k of a(b, m, k) * b(b, k, n)`, the inner loop of a matmul kernel."""
 
     node: int
@@ -48,8 +47,7 @@ class Matmul:
 AttentionPart = Literal["out", "dq", "dkv"]
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(NamedTuple):
     """One pass over the scores of all queries and keys, block by block.
 
     With `score(b, i, j) = sum over e of q(b, i, e) * k(b, j, e) * scale + bias(b, i, j)`, its softmax over j `p`
@@ -97,8 +95,7 @@ class Attention:
         return ((b, i, e), (b, j, e), (b, j, f))[result]
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """What takes a whole row at once: `acc[r, c]` is decided by the operands at all columns of row r.
 
     Attributes:

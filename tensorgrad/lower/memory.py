@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorgrad.dtypes import DType, f32
 from tensorgrad.graph import Graph, Value
@@ -24,8 +24,7 @@ class PlanError(AssertionError):
     """A buffer plan would read or overwrite the wrong data: a fault of the library."""
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """A tensor's slice of an arena."""
 
     arena: str

@@ -55,8 +55,7 @@ _OPTIONS = {
 """What all optimizers have, with the defaults. Groups may change `maximize` alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """What the update of one parameter is given besides tensors.
 
     Attributes:

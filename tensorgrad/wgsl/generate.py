@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import replace
 
 from tensorgrad.device.base import Limits
 from tensorgrad.graph import Value
@@ -99,7 +98,7 @@ class Writer:
                 kernel, variant, {buffer: i for i, buffer in enumerate(ids)}
             )
         bindings = tuple(Binding(ids[b.buffer], b.write) for b in spec.bindings)
-        return replace(spec, name=f"{kernel.kind} {name}", op_index=index, bindings=bindings)
+        return spec._replace(name=f"{kernel.kind} {name}", op_index=index, bindings=bindings)
 
     def _write(self, kernel: Kernel, shape: Shape | None, numbers: dict[int, int]) -> KernelSpec:
         """The text of a kernel without operands in place."""

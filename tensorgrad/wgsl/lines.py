@@ -16,7 +16,6 @@ Source: Batcher, Sorting networks and their applications (1968); Blelloch, Prefi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
 
 from tensorgrad.device.base import Limits
 from tensorgrad.dtypes import u32
@@ -68,8 +67,8 @@ def variants(kernel: Kernel, limits: Limits) -> tuple[Shape, ...]:
     own = choose(kernel, limits)
     if own.lanes == 1 or kernel.kind == "sort":
         return (own,)
-    runs = tuple(replace(own, unroll=n) for n in (4, 16) if n != own.unroll)
-    return (own, *runs, replace(own, rows=own.rows * 2, lanes=own.lanes // 2))
+    runs = tuple(own._replace(unroll=n) for n in (4, 16) if n != own.unroll)
+    return (own, *runs, own._replace(rows=own.rows * 2, lanes=own.lanes // 2))
 
 
 def line_kernel(kernel: Kernel, buffers: Buffers, limits: Limits, shape: Shape | None = None) -> tuple[str, int, int]:

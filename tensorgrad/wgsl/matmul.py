@@ -60,7 +60,7 @@ def oriented(kernel: Kernel) -> Kernel:
 
     if along(inner.m) <= along(inner.n):
         return kernel
-    return replace(kernel, matmul=replace(inner, m=inner.n, n=inner.m, a=inner.b, b=inner.a))
+    return replace(kernel, matmul=inner._replace(m=inner.n, n=inner.m, a=inner.b, b=inner.a))
 
 
 def generate(kernel: Kernel, limits: Limits, place: Place | None = None, tile: Tile | None = None) -> Source:
@@ -81,7 +81,7 @@ def generate(kernel: Kernel, limits: Limits, place: Place | None = None, tile: T
 
     tile = tile or choose(inner, limits, multiplies_halves(inner))
     if inner.k.size == 0:
-        tile = replace(tile, slices=1)
+        tile = tile._replace(slices=1)
     padded = tile.storage + 32 * tile.k <= limits.workgroup_storage
     key, values = signature(kernel, where)
     source = _sources.get((key, tile, padded))

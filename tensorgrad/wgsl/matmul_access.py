@@ -11,7 +11,6 @@ or a cast of a sum, say, is evaluated element by element.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tensorgrad.dtypes import DType
@@ -28,8 +27,7 @@ class Guard(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Affine:
+class Affine(NamedTuple):
     """A load at `const + part(var) + part(other var) + ...`.
 
     Attributes:
@@ -123,7 +121,7 @@ def affine(e: Expr, variables: Iterable[Var]) -> Affine | None:
         condition, inside, outside = e.args
         found = affine(inside, known) if outside.op == "const" and outside.data == 0 else None
         guards = _guards(condition, known)
-        return None if found is None or guards is None else replace(found, guards=(*found.guards, *guards))
+        return None if found is None or guards is None else found._replace(guards=(*found.guards, *guards))
     e = widened(e)
     if e.op != "load":
         return None

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tensorgrad.lower.expr import Expr
 from tensorgrad.lower.index import Index, Var
 from tensorgrad.wgsl.matmul_access import Affine, quarter_of, show_part
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(NamedTuple):
     """One operand of a tiled matmul.
 
     Attributes:

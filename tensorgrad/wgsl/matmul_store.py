@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import NamedTuple
 
 from tensorgrad.dtypes import DType, bool_, f16, f32
 from tensorgrad.graph import Value
@@ -19,8 +20,7 @@ from tensorgrad.wgsl.expression import Body
 from tensorgrad.wgsl.matmul_access import Affine, affine, divided, fours, quarter_of, reads
 
 
-@dataclass(frozen=True, slots=True)
-class Buffer:
+class Buffer(NamedTuple):
     """A bound buffer.
 
     Attributes:
@@ -81,7 +81,7 @@ def _in_eights(kernel: Kernel, place: Callable[[Value], Value], layout: Layout) 
             others |= {place(value) for value, _, _ in reads(e)}
     return replace(
         layout,
-        buffers=tuple(b if b.key in others or b.width != 4 else replace(b, width=8) for b in layout.buffers),
+        buffers=tuple(b if b.key in others or b.width != 4 else b._replace(width=8) for b in layout.buffers),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tensorgrad.device.base import Limits
@@ -17,8 +16,7 @@ PAD = 8
 """Numbers of f16 after each row of a tile for matrices, against bank conflicts: without, 340 us for 130 (at 2048)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(NamedTuple):
     """A workgroup's share of the result, and a thread's.
 
     Attributes:

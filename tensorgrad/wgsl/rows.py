@@ -7,7 +7,7 @@ where rows are short; more the longer the rows are and the fewer there are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tensorgrad.device.base import Limits
 from tensorgrad.dtypes import DType, bool_, u32
@@ -29,8 +29,7 @@ ROUNDS = 1 << 15
 """Rounds of all its loops that a lane may take on a CPU: llvmpipe leaves a loop after 65,535 without a word."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """How a row kernel divides its work.
 
     Attributes:

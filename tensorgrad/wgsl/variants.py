@@ -7,7 +7,6 @@ by rules of thumb; `tensorgrad.tuning` measures them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from tensorgrad.device.base import Limits
 from tensorgrad.lower.expr import reductions, walk
@@ -59,7 +58,7 @@ def _map_shapes(limits: Limits) -> Iterable[Shape]:
     for size in (64, 128, 256):
         if size <= min(limits.invocations, limits.workgroup_size[0]):
             for each in (1, 2, 4):
-                yield replace(MAP, rows=size, unroll=each)
+                yield MAP._replace(rows=size, unroll=each)
 
 
 def _shapes(kernel: Kernel, limits: Limits) -> Iterable[Shape]:
@@ -72,9 +71,9 @@ def _shapes(kernel: Kernel, limits: Limits) -> Iterable[Shape]:
     for lanes in (int(own.lanes * factor) for factor in times):
         if 1 <= lanes <= min(most, 2 * longest):
             for size in (max(lanes, size) for size in (64, own.size, 256) if size <= most):
-                shape = replace(own, rows=size // lanes, lanes=lanes, subgroup=own.adjacent and 1 < lanes <= group)
+                shape = own._replace(rows=size // lanes, lanes=lanes, subgroup=own.adjacent and 1 < lanes <= group)
                 yield shape
                 if lanes == 1:
-                    yield replace(shape, unroll=1)
+                    yield shape._replace(unroll=1)
     if own.lanes > 1:
-        yield replace(own, adjacent=not own.adjacent, subgroup=False)
+        yield own._replace(adjacent=not own.adjacent, subgroup=False)

@@ -160,7 +160,7 @@ async def test_a_shader_that_does_not_compile(monkeypatch: pytest.MonkeyPatch) -
 
     def broken(*args: Any) -> Any:
         kernels = list(generate(*args))
-        kernels[0] = kernels[0].__class__(**{**fields(kernels[0]), "wgsl": kernels[0].wgsl + "\nfn broken( {"})
+        kernels[0] = kernels[0]._replace(wgsl=kernels[0].wgsl + "\nfn broken( {")
         device.begin(kernels[0])  # ahead of `compile`, which is the one to tell
         return kernels
 
@@ -183,10 +183,6 @@ def alive(device: Any) -> int:
     """Buffers of what somebody still holds: trainings that went out of use are collected at any time."""
     gc.collect()
     return device.buffer_count
-
-
-def fields(spec: Any) -> dict[str, Any]:
-    return {name: getattr(spec, name) for name in spec.__dataclass_fields__}
 
 
 async def test_out_of_memory_names_the_tensor_and_the_plan() -> None:

@@ -41,7 +41,7 @@ def corrupted(monkeypatch: pytest.MonkeyPatch, index: int, change: Corrupt) -> N
         specs = generate(*args)
         text = change(specs[index])
         assert text != specs[index].wgsl, "the test's change changes nothing"
-        specs[index] = replace(specs[index], wgsl=text)
+        specs[index] = specs[index]._replace(wgsl=text)
         return specs
 
     monkeypatch.setattr(backend, "generate", broken)

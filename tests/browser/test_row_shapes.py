@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -65,7 +63,7 @@ async def test_row_kernels_agree_however_rows_are_shared(
 
 @pytest.mark.parametrize("size", [1, 255, 1000, 4097])
 @pytest.mark.parametrize(
-    "shape", [replace(MAP, rows=64), replace(MAP, unroll=4), replace(MAP, rows=64, unroll=2)], ids=str
+    "shape", [MAP._replace(rows=64), MAP._replace(unroll=4), MAP._replace(rows=64, unroll=2)], ids=str
 )
 async def test_maps_agree_however_many_elements_an_invocation_has(
     shape: Shape, size: int, monkeypatch: pytest.MonkeyPatch

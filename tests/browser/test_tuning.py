@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,7 +97,7 @@ async def test_a_variant_that_does_not_compile_is_skipped(monkeypatch: pytest.Mo
     def with_nonsense(writer: Writer, kernel: Any) -> dict[str, KernelSpec]:
         found = alternatives(writer, kernel)
         first = next(iter(found.values()))
-        return {**found, "nonsense": replace(first, wgsl=first.wgsl.replace("fn main", "fn main nonsense"))}
+        return {**found, "nonsense": first._replace(wgsl=first.wgsl.replace("fn main", "fn main nonsense"))}
 
     monkeypatch.setattr(Writer, "alternatives", with_nonsense)
     tuned = await compiled(tune=3)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -38,7 +37,7 @@ def test_only_numbers_of_f16_are_multiplied_as_matrices() -> None:
     large = (1, 512, 512, 512)
     half, full = cases.halved(cases.plain(large)).kernel, cases.plain(large).kernel
     assert "by" in generate(half, MATRICES).name
-    for kernel, limits in ((full, MATRICES), (half, LARGE), (half, replace(MATRICES, matrices=False))):
+    for kernel, limits in ((full, MATRICES), (half, LARGE), (half, MATRICES._replace(matrices=False))):
         assert "by" not in generate(kernel, limits).name
     found = {c.name.split(",")[0]: multiplies_halves(c.inner) for c in map(cases.halved, cases.operands((1, 8, 8, 8)))}
     assert found == {
@@ -52,7 +51,7 @@ def test_only_numbers_of_f16_are_multiplied_as_matrices() -> None:
 
 
 def test_every_choice_fits_the_device() -> None:
-    for limits in (MATRICES, replace(Limits(), matrices=True)):
+    for limits in (MATRICES, Limits()._replace(matrices=True)):
         for m, n, k in itertools.product((1, 64, 384, 2048), (1, 10, 1152), (1, 64, 8192)):
             tile = choose(cases.shape_only((1, m, n, k), "nt").inner, limits, half=True)
             assert tile.threads <= limits.invocations

@@ -304,7 +304,7 @@ def test_it_finds_a_buffer_that_is_too_small() -> None:
     value = low.kernels[0].writes[0]
     at = low.memory.where[value]
     plan = low.memory.plan
-    buffers = tuple(replace(spec, nbytes=252) if spec.id == at else spec for spec in plan.buffers)
+    buffers = tuple(spec._replace(nbytes=252) if spec.id == at else spec for spec in plan.buffers)
     with pytest.raises(PlanError, match=r"kernel 0 writes %\d+ of f32\[8, 8\] to 252 bytes"):
         reverify(low, memory=Memory(replace(plan, buffers=buffers), low.memory.where))
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +34,7 @@ from tensorgrad.wgsl.shader import Source
 
 ADAPTERS = {
     "GPU": LARGE,
-    "CPU": replace(LARGE, software=True, subgroup_size=4),
+    "CPU": LARGE._replace(software=True, subgroup_size=4),
     "guaranteed limits": Limits(),
 }
 DIRECT = (

@@ -32,7 +32,7 @@ from tensorgrad.wgsl.generate import Writer, generate, key_of
 from tensorgrad.wgsl.variants import variants
 from training import ONES, line
 
-GPU = replace(LARGE, features=frozenset({"timestamp-query", "subgroups"}), adapter="a card")
+GPU = LARGE._replace(features=frozenset({"timestamp-query", "subgroups"}), adapter="a card")
 
 
 class Fake:
@@ -271,7 +271,7 @@ async def test_tuned_and_untuned_programs_are_not_confused(storage: Memory, fake
     assert program(await compiled(tune=0.0)).kernels == program(plain).kernels
     assert program(await compiled()).kernels == program(tuned_).kernels
     # a tuned program belongs to one card, an untuned one to all of these limits
-    other = replace(GPU, adapter="another card")
+    other = GPU._replace(adapter="another card")
     asked = len(fake.asked)
     assert (await compiled(other, tune=0.0)).cached
     assert not (await compiled(other)).cached
@@ -305,7 +305,7 @@ async def test_a_larger_budget_goes_on_where_a_smaller_ended(storage: Memory, fa
 async def test_choices_come_back_from_their_text() -> None:
     choices = (Choice("k", "Tile(m=1)", "matmul 1x1 nn", 3, 1234.5, 0.1, 7), Choice("l", "v", "row", 1, 2.0, 2.0, 1))
     assert decode_choices(encode_choices({c.key: c for c in choices})) == {c.key: c for c in choices}
-    found = replace(program(await compiled(tune=0.0)), tuning=Tuning(choices, 10.0, 3.3, 2))
+    found = program(await compiled(tune=0.0))._replace(tuning=Tuning(choices, 10.0, 3.3, 2))
     assert decode(encode(found)).tuning == found.tuning
 
 
@@ -313,7 +313,7 @@ async def test_choices_come_back_from_their_text() -> None:
 
 
 async def test_without_timestamp_queries_the_defaults_run_with_a_warning(fake: Fake) -> None:
-    limits = replace(GPU, features=frozenset({"subgroups"}))
+    limits = GPU._replace(features=frozenset({"subgroups"}))
     with pytest.warns(RuntimeWarning, match="tune has no effect: .*timestamp-query"):
         found = await compiled(limits)
     assert program(found).tuning is None
