@@ -22,7 +22,8 @@ export class Border {
     handle.addEventListener('dblclick', () => this._move(null));
     // Whatever moves it, a smaller window or the inspector too.
     new ResizeObserver(() => handle.setAttribute('aria-valuenow', Math.round(this._share))).observe(program);
-    this._move(parseFloat(load(KEY)) || null);
+    const kept = parseFloat(load(KEY));
+    if (kept) this._move(kept);
   }
 
   get _share() {
