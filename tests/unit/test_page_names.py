@@ -89,3 +89,12 @@ def test_help_alone_tells_how_to_ask(capsys: pytest.CaptureFixture[str]) -> None
     assert "help(value) tells what a value is" in capsys.readouterr().out
     Help()(len)
     assert capsys.readouterr().out.startswith("Help on built-in function len")
+
+
+def test_a_name_with_a_question_mark_asks_what_it_is() -> None:
+    from tensorgrad_page.describing import told
+
+    assert told(" len?\n", {}) == f"len(obj, /)\n\n{inspect.getdoc(len)}\n\nhelp(len) tells all of it.\n"
+    assert told("gone??", {}) == "Nothing is known of gone.\n"
+    for other in ("len", "?", "1?", "len(x)?", "x = len?", "'len?'"):
+        assert told(other, {}) == ""

@@ -75,6 +75,29 @@ def test_plot_numbers_steps_by_curve_and_leaves_gaps() -> None:
     assert {"kind": "clear", "name": "loss"} in map(json.loads, sent)
 
 
+def test_a_run_of_the_program_begins_new_curves_and_the_prompt_goes_on() -> None:
+    from tensorgrad_page.plotting import Plot
+
+    sent: list[str] = []
+    plot = Plot(sent.append)
+    plot(1.0)
+    plot(2.0, "other")
+    plot.begin()  # of a run that plots nothing: the curves stay
+    plot.flush()
+    assert '{"kind": "clear", "name": null}' not in sent
+    plot.begin()
+    with pytest.raises(TypeError):
+        plot("much")  # type: ignore[arg-type]
+    assert '{"kind": "clear", "name": null}' not in sent
+    plot(3.0)
+    plot.flush()
+    assert sent[-2:] == ['{"kind": "clear", "name": null}', '{"kind": "points", "series": {"loss": [[1, 3.0]]}}']
+    plot(4.0)
+    plot(5.0, "other")
+    plot.flush()
+    assert json.loads(sent[-1])["series"] == {"loss": [[2, 4.0]], "other": [[1, 5.0]]}
+
+
 def test_plot_says_what_it_takes() -> None:
     from tensorgrad_page.plotting import Plot
 

@@ -1,7 +1,6 @@
 // The curves that `plot(value)` feeds. uPlot draws them; their colours come from the page's style.
 
 import { colourOf } from './colours.js';
-import { mark } from './timing.js';
 import uPlot from '../vendor/uPlot.esm.js';
 
 const MOST_POINTS = 20_000;
@@ -27,11 +26,7 @@ export class Chart {
   receive(text) {
     const message = JSON.parse(text);
     if (message.kind === 'clear') this.clear(message.name);
-    else {
-      if (!this._drawn) mark('first trained step');
-      this._drawn = true;
-      for (const [name, points] of Object.entries(message.series)) this._add(name, points);
-    }
+    else for (const [name, points] of Object.entries(message.series)) this._add(name, points);
     this._drawSoon();
   }
 

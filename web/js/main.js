@@ -1,5 +1,6 @@
 // The page: finds its parts and connects them.
 
+import { Border } from './border.js';
 import { Chart } from './chart.js';
 import { takeFiles } from './files.js';
 import { isolate, keepOffline } from './offline.js';
@@ -10,6 +11,8 @@ import { Status } from './status.js';
 import { mark } from './timing.js';
 
 const part = (id) => document.getElementById(id);
+
+new Border(part('border'), part('program-panel'));
 
 const status = new Status({
   line: part('status'),

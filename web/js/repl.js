@@ -102,7 +102,7 @@ export class Repl {
   async _run({ source, force, title }) {
     const text = source.replace(/\s+$/, '');
     const entry = title === null ? this._pendingEntry(text) : this._titledEntry(title);
-    const answer = await this.session.run(force ? text : source, force);
+    const answer = await this.session.run(force ? text : source, force, title !== null);
     this._mustRestart = false;
     if (answer.status === 'incomplete') {
       entry.drop();

@@ -1,6 +1,6 @@
 // One Python session: the worker, what it is doing, and how to stop it.
 
-import { markAll } from './timing.js';
+import { mark, markAll } from './timing.js';
 
 const BUSY_AFTER = 80; // ms without an answer after which Python is taken to be in a busy loop
 const PATIENCE = 150; // ms that an input which waits has to stop by itself, once it has heard
@@ -25,6 +25,7 @@ export class Session extends EventTarget {
     this._running = null;
     this._started = false; // whether the worker has come to it
     this._toStop = false; // as soon as it has
+    this._plotted = false; // whether Python has drawn a point
     this._timers = [];
   }
 
@@ -66,13 +67,18 @@ export class Session extends EventTarget {
     this.start();
   }
 
-  /** @returns {Promise<{status: string, text?: string, milliseconds?: number}>} */
-  async run(source, force = false) {
+  /**
+   * @param {string} source
+   * @param {boolean} force runs a block that could still go on
+   * @param {boolean} program whether it is the program beside the console: its curves are new ones, its file is called so
+   * @returns {Promise<{status: string, text?: string, milliseconds?: number}>}
+   */
+  async run(source, force = false, program = false) {
     const id = this._nextId++;
     this._running = id;
     this._started = this._toStop = false;
     this._setState('running');
-    return this._ask({ type: 'run', id, source, force });
+    return this._ask({ type: 'run', id, source, force, program });
   }
 
   /** @returns {Promise<{items: string[], start: number}>} */
@@ -171,6 +177,13 @@ export class Session extends EventTarget {
         this._started = true;
         this._emit(message.type, message);
         if (this._toStop) this.interrupt();
+        break;
+      case 'plot':
+        if (!this._plotted && JSON.parse(message.text).kind === 'points') {
+          this._plotted = true;
+          mark('first trained step');
+        }
+        this._emit(message.type, message);
         break;
       case 'ready':
         markAll(message.marks);

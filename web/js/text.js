@@ -7,12 +7,14 @@ const MOST = 200_000;
 export class TextBlock {
   /** @param {HTMLElement} element where the text goes */
   constructor(element) {
-    this._settled = document.createTextNode('');
-    this._current = document.createTextNode('');
-    element.append(this._settled, this._current);
+    this._element = element;
+    this._current = document.createTextNode(''); // the line that is being written, behind what is settled
+    element.append(this._current);
+    this._length = 0; // of what is settled
     this._line = '';
     this._column = 0;
     this._breaks = 0;
+    this._last = null;
   }
 
   /** Whether it has several lines, so that they may be a table. */
@@ -44,10 +46,44 @@ export class TextBlock {
   }
 
   _settle(text) {
-    this._settled.appendData(text);
-    if (this._settled.length > MOST) {
-      const kept = this._settled.data.slice(-MOST / 2);
-      this._settled.data = `(earlier output was dropped)\n${kept.slice(kept.indexOf('\n') + 1)}`;
+    this._append(text);
+    this._length += text.length;
+    if (this._length <= MOST) return;
+    this._current.remove();
+    const kept = this._element.textContent.slice(-MOST / 2);
+    this._element.replaceChildren(this._current);
+    this._last = null;
+    this._length = 0;
+    this._settle(`(earlier output was dropped)\n${kept.slice(kept.indexOf('\n') + 1)}`);
+  }
+
+  _append(text) {
+    this._add(text, '');
+  }
+
+  /** Adds to the last piece of the text, or begins another where that has another class. */
+  _add(text, className) {
+    if (this._last?.className !== className) {
+      const node = document.createTextNode('');
+      let piece = node;
+      if (className) {
+        piece = document.createElement('span');
+        piece.className = className;
+        piece.append(node);
+      }
+      this._current.before(piece);
+      this._last = { className, node };
     }
+    this._last.node.appendData(text);
+  }
+}
+
+/**
+ * Text that quotes code, as tracebacks and warnings do. What is indented keeps its columns, for the marks under a line
+ * point at places in it; what is not is a sentence, and has a class of its own so that it can wrap.
+ */
+export class QuotingBlock extends TextBlock {
+  _append(text) {
+    for (const line of text.match(/[^\n]*\n/g)) this._add(line, /^\s/.test(line) ? '' : 'said');
   }
 }

@@ -1,9 +1,10 @@
 // What was run and what came of it, oldest first.
 
-import { TextBlock } from './text.js';
+import { QuotingBlock, TextBlock } from './text.js';
 
 const MOST_ENTRIES = 200;
 const MOST_SHOWN = 100; // pictures and tables of one input
+const QUOTES = new Set(['error', 'trace']); // kinds of text that quote code
 const NEAR_END = 40; // px
 
 /** "3 ms", "1.24 s", "2 min 5 s" */
@@ -142,8 +143,8 @@ export class Transcript {
       while (i < pending.length && pending[i][0] === kind) text += pending[i++][1];
       const { text: block, pre } = this._blockOf(kind);
       block.write(text);
-      // A table keeps its columns and scrolls sideways; one long line wraps, and so does what went wrong.
-      pre.classList.toggle('columns', block.columns && (kind === 'out' || kind === 'value'));
+      // Several lines keep their columns and scroll sideways; one long line wraps, and so do the sentences of an error.
+      pre.classList.toggle('columns', block.columns);
       reach(pre);
     }
     this._scroll(follow);
@@ -163,7 +164,7 @@ export class Transcript {
     if (this._block?.kind !== kind) {
       const pre = element('pre', `entry-text ${kind}`);
       body.append(pre);
-      this._block = { kind, pre, text: new TextBlock(pre) };
+      this._block = { kind, pre, text: QUOTES.has(kind) ? new QuotingBlock(pre) : new TextBlock(pre) };
     }
     return this._block;
   }

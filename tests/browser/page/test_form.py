@@ -134,6 +134,8 @@ def test_axe_finds_nothing_in_the_lessons_before_python_is_there(open_page: Call
         page.locator(".code-frame textarea").first.focus()
         expect(page.locator(".cm-content")).to_be_visible()
         looked_at(page, f"lesson-{lesson['name']}-loading", [PHONE], ["dark"])
+        # What a recording shows is no step of this reader's.
+        assert page.evaluate("performance.getEntriesByName('tensorgrad: first trained step').length") == 0
         page.go_back()
     assert repl.problems == []
 

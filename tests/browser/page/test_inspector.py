@@ -58,6 +58,7 @@ def test_the_kernels_are_read_timed_and_lead_to_their_lines(repl: Repl) -> None:
     assert repl.run("looked.state.steps") == "2"  # a measured step counts
     first = rows.first.locator(".kernel-name")
     first.focus()
+    expect(first).to_have_css("outline-offset", "-2px")  # its row clips what is outside
     first.press("Enter")
     detail = rows.first.locator(".kernel-detail")
     expect(detail).to_contain_text("computes")

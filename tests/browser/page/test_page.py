@@ -181,6 +181,10 @@ def test_a_forgotten_await_is_pointed_out_once(repl: Repl) -> None:
     assert repl.run("await answer()") == "42"
     looped = repl.run("for _ in range(30):\n    answer()")
     assert re.fullmatch(r"<input \d+>, line 2: answer\(\) has not run: write await before the call\.", looped)
+    repl.program("for _ in range(30):\n    answer()")
+    told = re.compile(r"^<program( \d+)?>, line 2: answer\(\) has not run: write await before the call\.\n$")
+    expect(repl.entry().locator(".error")).to_have_text(told)
+    repl.wait_ready()
 
 
 def test_an_interrupt_reaches_code_that_waits_inside_a_plain_call(repl: Repl) -> None:
@@ -217,6 +221,7 @@ def test_control_l_clears_and_exit_is_no_exit(repl: Repl) -> None:
     expect(repl.page.locator(".entry")).to_have_count(0)
     assert repl.run("help(len)").startswith("Help on built-in function len")
     assert repl.run("help()").startswith("help(value) tells what a value is")
+    assert repl.run("len?").startswith("len(obj, /)\n\nReturn the number of items")
 
 
 def test_plot_draws_several_curves_and_clear_removes_them(repl: Repl) -> None:
@@ -225,6 +230,14 @@ def test_plot_draws_several_curves_and_clear_removes_them(repl: Repl) -> None:
     expect(repl.page.locator("#legend li").first).to_have_attribute("data-points", "500")
     expect(repl.page.locator("#legend [data-part=value]").first).to_have_text("0.002000")
     assert "plot() takes a number" in repl.run("plot('much')")
+    # A run of the program begins new curves; the prompt goes on with them.
+    for _ in range(2):
+        repl.program("for i in range(3):\n    plot(i)")
+        expect(repl.page.locator("#legend [data-part=name]")).to_have_text(["loss"])
+        expect(repl.page.locator("#legend li")).to_have_attribute("data-points", "3")
+        repl.wait_ready()
+        repl.run("plot(7, 'other')\nplot(7)")
+        expect(repl.page.locator("#legend li").first).to_have_attribute("data-points", "4")
     repl.run("plot.clear()")
     expect(repl.page.locator("#legend li")).to_have_count(0)
 

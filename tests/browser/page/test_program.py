@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from page_driver import SITE, START, TRAIN, Repl
+from page_driver import SITE, START, TRAIN, WIDE, Repl
 
 pytestmark = pytest.mark.page
 
@@ -21,6 +21,7 @@ def test_a_program_runs_and_its_wrong_line_is_marked(repl: Repl) -> None:
     repl.program("a = 6\nprint(a * 7)\n\ndef f():\n    return 1 / 0\n\nf()")
     expect(repl.entry().locator(".out")).to_have_text("42\n")
     expect(repl.entry().locator(".entry-source")).to_have_text("Program, 7 lines")
+    expect(repl.entry().locator(".trace")).to_contain_text(re.compile(r'File "<program( \d+)?>", line 5, in f\n'))
     expect(wrong).to_have_text("✗ 5")
     expect(repl.page.locator(".cm-wrong-line")).to_have_text("    return 1 / 0")
     repl.editor.press("Control+End")
@@ -133,7 +134,7 @@ def test_without_codemirror_the_text_area_goes_on(open_page: Callable[..., Repl]
     assert repl.text.evaluate("area => [area.scrollTop, area.selectionStart]") == [0, 0]  # from the top
     repl.text.fill("first = 1\nundefined_name")
     repl.text.press("Shift+Enter")
-    expect(repl.entry().locator(".trace")).to_contain_text("NameError")
+    expect(repl.entry().locator(".trace")).to_contain_text('File "<program>", line 2, in <module>')
     expect(repl.page.locator(".wrong-line")).to_have_text("✗ 2")
     repl.text.press("Home")
     repl.text.press("Shift+End")
@@ -143,6 +144,35 @@ def test_without_codemirror_the_text_area_goes_on(open_page: Callable[..., Repl]
     repl.text.press("Escape")
     repl.text.press("Tab")
     expect(repl.text).not_to_be_focused()
+
+
+def test_the_program_has_the_height_and_its_border_is_moved(open_page: Callable[..., Repl]) -> None:
+    repl = open_page(ready=False, viewport=WIDE)
+    page, border = repl.page, repl.page.get_by_role("separator", name="Width of the program")
+    width = "(document.querySelector('.program').offsetWidth / (innerWidth - 32) * 100).toFixed()"
+    assert repl.text.evaluate("area => area.clientHeight / parseFloat(getComputedStyle(area).lineHeight)") > 25
+    expect(page.locator("#plot")).to_be_in_viewport(ratio=1)
+    expect(border).to_have_attribute("aria-valuenow", "49")
+    border.press("ArrowLeft")
+    border.press("ArrowLeft")
+    expect(border).to_have_attribute("aria-valuenow", "45")
+    assert page.evaluate(width) == "45"
+    border.press("End")
+    expect(border).to_have_attribute("aria-valuenow", "75")
+    page.reload()
+    expect(border).to_have_attribute("aria-valuenow", "75")
+    border.hover()
+    page.mouse.down()
+    page.mouse.move(16 + 1248 * 0.3 + 8, 300)
+    page.mouse.up()
+    page.mouse.move(900, 300)
+    expect(border).to_have_attribute("aria-valuenow", "30")
+    assert page.evaluate("[scrollX, scrollY]") == [0, 0]
+    border.dblclick()
+    expect(border).to_have_attribute("aria-valuenow", "49")
+    page.reload()
+    expect(border).to_have_attribute("aria-valuenow", "49")
+    assert repl.problems == []
 
 
 def test_what_is_typed_while_the_editor_loads_stays(open_page: Callable[..., Repl]) -> None:

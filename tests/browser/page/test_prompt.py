@@ -124,12 +124,52 @@ def test_tables_keep_their_columns_and_messages_wrap(repl: Repl, width: int) -> 
         assert wide > shown
         assert repl.page.evaluate("document.documentElement.scrollWidth") <= width
         expect(table).to_have_attribute("tabindex", "0")
-        for source, kind in (("raise ValueError('long message ' * 30)", "trace"), ("list(range(300))", "value")):
+        expect(table).to_have_css("background-image", re.compile("gradient"))  # shades where something is hidden
+        for source, kind in (("raise ValueError('message ' * 30)", ".trace .said"), ("list(range(300))", ".value")):
             repl.run(source)
-            wide, shown = repl.entry().locator(f".{kind}").evaluate("e => [e.scrollWidth, e.clientWidth]")
-            assert wide <= shown
+            shown = repl.entry().locator(".entry-body").bounding_box()
+            message = repl.entry().locator(kind).last.bounding_box()
+            assert shown is not None
+            assert message is not None
+            assert message["x"] + message["width"] <= shown["x"] + shown["width"]
     finally:
         repl.page.set_viewport_size(before)
+
+
+def test_the_marks_of_a_traceback_stay_below_what_they_point_at(repl: Repl) -> None:
+    before = repl.page.viewport_size
+    assert before is not None
+    repl.page.set_viewport_size({"width": 390, "height": 800})
+    lines = """e => {
+        const {lineHeight, paddingTop, paddingBottom} = getComputedStyle(e);
+        return (e.clientHeight - parseFloat(paddingTop) - parseFloat(paddingBottom)) / parseFloat(lineHeight);
+    }"""
+    try:
+        told = "import traceback\ntry:\n    len(1, undefined_name_that_is_long + another_undefined_name)\n"
+        for source, kind in (("len(1, 1 + undefined_name_that_is_long)", "trace"), (told, "error")):
+            text = repl.run(source + ("except NameError:\n    traceback.print_exc()" if kind == "error" else ""))
+            block = repl.entry().locator(f".{kind}")
+            assert "^" in text
+            wide, shown = block.evaluate("e => [e.scrollWidth, e.clientWidth]")
+            assert wide > shown
+            expect(block).to_have_attribute("tabindex", "0")
+            said = block.locator(".said").last.evaluate("e => new Set([...e.getClientRects()].map(({y}) => y)).size")
+            assert said > 1  # what went wrong wraps
+            assert round(block.evaluate(lines)) == len(text.splitlines()) + said - 1
+    finally:
+        repl.page.set_viewport_size(before)
+
+
+def test_early_output_is_dropped_and_what_follows_stays_in_order(repl: Repl) -> None:
+    repl.run("import sys\nfor i in range(9000):\n    print(f'line {i}\\n  quoted {i}', file=sys.stderr)")
+    text = repl.entry().locator(".error").text_content() or ""
+    head, *lines = text.rstrip("\n").split("\n")
+    assert head == "(earlier output was dropped)"
+    first = int(re.findall(r"\d+", lines[0])[0])
+    assert lines[-1] == "  quoted 8999"
+    assert len(text) < 200_000
+    whole = [line for i in range(first, 9000) for line in (f"line {i}", f"  quoted {i}")]
+    assert lines == whole[len(whole) - len(lines) :]
 
 
 def test_the_transcript_stays_at_its_end_when_the_width_changes(repl: Repl) -> None:

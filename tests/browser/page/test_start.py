@@ -32,6 +32,7 @@ def test_a_recording_plays_until_something_runs_and_loading_is_told_by_part(
     expect(page.locator("#recorded-note")).to_contain_text("A recorded run")
     expect(page.locator("#legend [data-part=name]")).to_have_text("loss, recorded")
     pause.click()
+    page.wait_for_timeout(50)  # what was on its way is drawn
     stopped = step.inner_text()
     expect(page.locator(".status-files")).to_have_text(
         re.compile(r"Python ✓, its library ✓, NumPy ✓, tensorgrad ✓"), timeout=START

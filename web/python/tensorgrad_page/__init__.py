@@ -45,6 +45,12 @@ def start(
     if without_gpu:
         warnings.filterwarnings("ignore", "running on the numpy device", RuntimeWarning)
     plot = Plot(partial(post, "plot"))
+
+    def started(program: bool) -> None:
+        if program:
+            plot.begin()
+        post("started", "")
+
     namespace = __main__.__dict__
     namespace.update(
         plot=plot,
@@ -53,4 +59,4 @@ def start(
         read_image=read_image,
         show=Show(partial(post, "show")),
     )
-    return PageConsole(namespace, on_start=partial(post, "started", ""), after_run=plot.flush)
+    return PageConsole(namespace, on_start=started, after_run=plot.flush)

@@ -1,9 +1,9 @@
 """The console: takes one input (a line or a block), runs it, and says what came of it.
 
 It is Pyodide's console (top-level await, packages loaded on import, `__future__` imports
-remembered) with four differences: an input is a whole block, each input has its own file
-name whose lines are in `linecache`, tracebacks show the user's lines only, and an input
-that waits can be stopped at its await.
+remembered) with five differences: an input is a whole block, each input has its own file
+name whose lines are in `linecache`, tracebacks show the user's lines only, an input
+that waits can be stopped at its await, and `name?` tells what a name is, as in IPython.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pyodide_js import checkInterrupt, loadPackagesFromImports
 from tensorgrad import DeviceLostError
 from tensorgrad_page.blocks import could_go_on
 from tensorgrad_page.completing import complete
-from tensorgrad_page.describing import describe, imported
+from tensorgrad_page.describing import describe, imported, told
 from tensorgrad_page.forgotten import Forgotten
 from tensorgrad_page.frames import format_exception, line_in
 from tensorgrad_page.hints import hint
@@ -41,23 +41,25 @@ class PageConsole(PyodideConsole):
 
     Args:
         namespace: the globals of every input.
-        on_start: called when an input is complete and starts.
+        on_start: called when an input is complete and starts, with whether it is the program.
         after_run: called after each input, whatever came of it.
     """
 
-    def __init__(self, namespace: dict[str, Any], on_start: Callable[[], None], after_run: Callable[[], None]) -> None:
+    def __init__(
+        self, namespace: dict[str, Any], on_start: Callable[[bool], None], after_run: Callable[[], None]
+    ) -> None:
         super().__init__(namespace)
         self._on_start, self._after_run = on_start, after_run
         self._package_messages = create_proxy(lambda message: None)
         self._package_errors = create_proxy(lambda message: print(message, file=sys.stderr))
-        self._inputs, self._source = 0, ""
+        self._latest = {"input": (0, ""), "program": (0, "")}  # how many texts of each kind have run, and the last
         self._task: asyncio.Task[dict[str, Any]] | None = None
         self._interrupted = False
         replace(checkInterrupt)
         sys.stdout, sys.stderr = _unbuffered(1), _unbuffered(2)
-        self._forgotten = Forgotten.watch(lambda file: file.startswith("<input "))
+        self._forgotten = Forgotten.watch(lambda file: file.startswith(("<input ", "<program")))
 
-    async def run_input(self, source: str, force: bool = False) -> str:
+    async def run_input(self, source: str, force: bool = False, program: bool = False) -> str:
         """Run one input and return a JSON object: `status` and, by status, `text`.
 
         `incomplete` asks for more lines; `ok` has the value's repr (or nothing); `error` and
@@ -67,9 +69,14 @@ class PageConsole(PyodideConsole):
         Args:
             source: the input.
             force: run it even where the last block could go on.
+            program: whether it is the program beside the console, whose file is called so.
         """
-        again = source == self._source  # what runs over and over is one text: it keeps its name
-        filename = f"<input {self._inputs + (not again)}>"
+        if answer := told(source, self.globals):
+            return json.dumps({"status": "ok", "text": answer})
+        kind = "program" if program else "input"
+        number, before = self._latest[kind]
+        number += source != before  # what runs over and over is one text: it keeps its name
+        filename = "<program>" if program and number == 1 else f"<{kind} {number}>"
         try:
             code = self._compiled(source, filename, force)
         except (OverflowError, SyntaxError, ValueError) as error:
@@ -77,8 +84,8 @@ class PageConsole(PyodideConsole):
             return json.dumps({"status": "error", "text": text, "line": line})
         if code is None:
             return json.dumps({"status": "incomplete"})
-        self._on_start()
-        self._inputs, self._source = self._inputs + (not again), source
+        self._on_start(program)
+        self._latest[kind] = number, source
         # No modification time: linecache.checkcache then leaves the entry alone.
         lines = [line + "\n" for line in source.split("\n")]
         linecache.cache[filename] = (len(source), None, lines, filename)

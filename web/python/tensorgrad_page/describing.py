@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 IMPORTS = re.compile(r"^[ \t]*(?:from\s+[\w.]+\s+)?import\s+(?:\([^)]*\)|[^\n#(]+)", re.MULTILINE)
+ASKED = re.compile(r"\s*([^\W\d][\w.]*)\?\??\s*")
 SHOWN_WHOLE = (bool, int, float, complex, str, bytes, list, tuple, dict, set, type(None))
 LONGEST = 4000
 
@@ -65,6 +66,25 @@ def describe(expression: str, namespace: dict[str, Any]) -> dict[str, str] | Non
     signature = _signature(name, value)
     told = isinstance(value, ModuleType | property) or callable(value)
     return {"signature": signature, "doc": (inspect.getdoc(value) or "")[:LONGEST] if told else ""}
+
+
+def told(source: str, namespace: dict[str, Any]) -> str:
+    """The answer to `name?`, which IPython's users type; nothing where an input is something else.
+
+    Example:
+        >>> print(told("math.tau?", {"math": __import__("math")}))
+        tau: float = 6.283185307179586
+        <BLANKLINE>
+        >>> told("x if y else z", {})
+        ''
+    """
+    if not (asked := ASKED.fullmatch(source)):
+        return ""
+    name = asked.group(1)
+    if not (found := describe(name, namespace)):
+        return f"Nothing is known of {name}.\n"
+    doc = f"\n{found['doc']}\n\nhelp({name}) tells all of it.\n" if found["doc"] else ""
+    return f"{found['signature']}\n{doc}"
 
 
 def _attribute(value: Any, name: str) -> Any:

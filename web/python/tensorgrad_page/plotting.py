@@ -1,5 +1,8 @@
 """`plot(value)`: a training loop draws a curve in the page by calling one function.
 
+The curves are those of one run of the program: the first point of the next run removes them. What is plotted at the
+prompt goes on with them, as the prompt goes on with the program's names.
+
 Points are gathered here and sent a few times a second, so that a fast loop is not slowed
 down by its own picture.
 """
@@ -38,12 +41,18 @@ class Plot:
         self._next_step: dict[str, float] = {}
         self._sent_at = -math.inf
         self._timer: asyncio.TimerHandle | None = None
+        self._over = False  # whether the curves are those of a run before
 
     def __repr__(self) -> str:
-        return "plot(value, name='loss', *, step=None): adds a point; plot.clear() removes the curves"
+        return (
+            "plot(value, name='loss', *, step=None): adds a point to a curve. Each run of the program begins new "
+            "curves, the prompt goes on with them; plot.clear() removes them"
+        )
 
     def __call__(self, value: SupportsFloat, name: str = "loss", *, step: float | None = None) -> None:
         """Add one point to the curve called `name`.
+
+        Each run of the program begins new curves. At the prompt a curve goes on where it is, until `plot.clear()`.
 
         Args:
             value: the height of the point; NaN and infinity leave a gap.
@@ -58,7 +67,11 @@ class Plot:
             raise TypeError(
                 f"plot() takes a curve's name as a string, not {name!r}; a step goes in by name: step={name!r}"
             )
-        at = self._next_step.get(name, 1.0) if step is None else _number(step)
+        at = None if step is None else _number(step)
+        if self._over:
+            self.clear()
+        if at is None:
+            at = self._next_step.get(name, 1.0)
         self._next_step[name] = at + 1
         where = int(at) if at.is_integer() else at
         self._waiting.setdefault(name, []).append([where, height if math.isfinite(height) else None])
@@ -71,10 +84,15 @@ class Plot:
         """Remove the curve called `name`, or all of them."""
         self.flush()
         if name is None:
+            self._over = False
             self._next_step.clear()
         else:
             self._next_step.pop(name, None)
         self._post(json.dumps({"kind": "clear", "name": name}))
+
+    def begin(self) -> None:
+        """A run of the program starts: its first point removes what is drawn. One that plots nothing leaves it."""
+        self._over = True
 
     def flush(self) -> None:
         """Send what has gathered now."""
