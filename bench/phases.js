@@ -70,6 +70,7 @@ async function run(python, name) {
 try {
   for (const [prototype, name] of [[GPUQueue, 'writeBuffer'], [GPUQueue, 'submit'], [GPUBuffer, 'mapAsync'],
     [GPUDevice, 'createComputePipelineAsync']]) watch(prototype.prototype, name);
+  await navigator.gpu.requestAdapter();  // as the site's page does while Python loads: the GPU process is up
   let from = performance.now();
   const python = await start();
   await tell('Pyodide, ms', since(from));

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ from cached import Memory, Net, loss_fn, recipe
 from tensorgrad import cache, ops, optim
 from tensorgrad.backend import WebGPU
 from tensorgrad.cache import indexeddb
-from tensorgrad.cache.key import Unkeyed, digest
+from tensorgrad.cache.key import Unkeyed, compiler, digest
 from tensorgrad.cache.text import decode, encode
 from tensorgrad.compiled import Compiled
 from tensorgrad.device.base import Limits
@@ -121,6 +122,33 @@ def test_a_key_changes_with_the_compiler(monkeypatch: pytest.MonkeyPatch) -> Non
     before = key(recipe())
     monkeypatch.setattr("tensorgrad.cache.key.compiler", lambda: "another version")
     assert key(recipe()) != before
+
+
+def test_the_compiler_is_told_by_what_a_wheel_installed_or_by_its_sources(tmp_path: Path) -> None:
+    source, record = (
+        tmp_path / "tensorgrad" / "cache" / "key.py",
+        tmp_path / "tensorgrad_webgpu-1.0.dist-info" / "RECORD",
+    )
+
+    def found() -> str:
+        compiler.cache_clear()
+        return compiler(source.parent.parent)
+
+    source.parent.mkdir(parents=True)
+    with pytest.raises(Unkeyed):
+        found()
+    source.write_text("one")
+    record.parent.mkdir()
+    record.write_text("_tensorgrad.pth,sha256=a,1\n")  # of an editable installation
+    first = found()
+    source.write_text("another")
+    second = found()
+    record.write_text("tensorgrad/cache/key.py,sha256=b,1\n")
+    third = found()
+    record.write_text("tensorgrad/cache/key.py,sha256=c,1\n")
+    assert len({first, second, third, found()}) == 4
+    assert found() == found()
+    compiler.cache_clear()
 
 
 def test_the_users_own_gradient_rules_have_no_key() -> None:
