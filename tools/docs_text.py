@@ -131,6 +131,11 @@ def slug(title: str) -> str:
     return re.sub(r"[^\w\s-]", "", title.lower()).strip().replace(" ", "-")
 
 
+def topic_page(title: str) -> str:
+    """File name of a topic's page."""
+    return f"topic-{slug(title)}.html"
+
+
 def _code(self: Any, tokens: Sequence[Token], at: int, options: Any, env: dict[str, Any]) -> str:
     text = tokens[at].content
     is_linked = sum(token.nesting for token in tokens[:at] if token.type.startswith("link_"))

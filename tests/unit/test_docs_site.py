@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import gzip
 import hashlib
 import html
 import importlib
@@ -74,7 +75,7 @@ def test_every_member_says_what_it_is_or_which_function() -> None:
         f"{public.name}.{shown['name']}"
         for public in docs_names.publics()
         if public.kind == "class"
-        for shown in docs_site.told_members(public)
+        for shown in docs_facts.told_members(public)
         if not shown["parts"] and not shown["same"] and shown["name"] != "forward"
     ]
     assert silent == []
@@ -118,9 +119,14 @@ def test_the_search_leads_to_pages() -> None:
         page, anchor = urldefrag(address)
         assert not anchor or anchor in parsed(page)[1], (name, address)
         assert page in files(), (name, address)
-        assert kind in ("function", "class", "constant", "module", "member", "topic", "guide")
+        assert kind in ("function", "class", "constant", "module", "member", "topic", "guide", "background")
     assert {name for name, *_ in entries} >= {"tg.cross_entropy", "Train.fit", "Mixed precision", "Losses"}
-    assert len(files()["search.json"]) < 120_000
+    assert len(files()["search.json"]) < 160_000
+
+
+def test_what_is_kept_without_a_network_has_every_page() -> None:
+    pages = json.loads(gzip.decompress(docs_site.packed(built())))
+    assert pages == {name: text for name, text in files().items() if name not in ("index.html", "search.json")}
 
 
 def test_another_process_builds_the_same() -> None:
