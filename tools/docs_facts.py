@@ -127,7 +127,7 @@ def sections(public: Public, doc: str, parameters: Any = None) -> list[dict[str,
     shown = []
     for part in parts(doc):
         if part.is_example:
-            program = docs_examples.program(part.text, sys.modules[public.module])
+            program = docs_examples.program(part.text)
             try_it = docs_examples.link(program)
             shown.append({"title": "Example", "html": block(part.text, "pycon"), "try": try_it, "terms": []})
             continue

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import docs_calls
 from docs_facts import about, sections, signature, source, told_members
 from docs_index import entries
 from docs_names import Public, publics, relative, topics
@@ -124,7 +125,7 @@ def name_page(public: Public) -> dict[str, Any]:
         "name": public.name,
         "description": plain(summary(public.doc)),
         "signature": with_links(coloured(signature(public), "python"), link),
-        "parts": sections(public, public.doc),
+        "parts": sections(public, docs_calls.doc(public)),
         "facts": about(public, repository()),
         "source": source(public),
         "topic": (topic, topic_page(topic)),

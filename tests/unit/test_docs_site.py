@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import contextlib
 import functools
@@ -22,12 +23,12 @@ from urllib.parse import urldefrag
 
 import pytest
 
+import docs_calls
 import docs_examples
 import docs_facts
 import docs_names
 import docs_site
 import docs_text
-from tensorgrad.nn import layers
 
 
 @functools.cache
@@ -142,18 +143,57 @@ def programs() -> list[tuple[str, str]]:
     """Every example of a docstring as the playground gets it."""
     found = []
     for public in docs_names.publics():
-        docs = [(public.name, public.doc)]
+        docs = [(public.name, docs_calls.doc(public))]
         if public.kind == "class":
             members = docs_names.members(public)
             docs += [(f"{public.name}.{each.name}", inspect.getdoc(each.value) or "") for each in members]
         for name, doc in docs:
             examples = [part.text for part in docs_text.parts(doc) if part.is_example]
-            found += [(name, docs_examples.program(text, sys.modules[public.module])) for text in examples]
+            found += [(name, docs_examples.program(text)) for text in examples]
     return found
 
 
+def test_examples_take_names_from_where_they_are_public() -> None:
+    """`from tensorgrad.optim.adam import AdamW` would show a newcomer a place that may change."""
+    inner = [
+        (name, module)
+        for name, code in programs()
+        for node in ast.walk(compile(code, name, "exec", flags=docs_examples.FLAGS | ast.PyCF_ONLY_AST))
+        for module in (
+            [node.module] if isinstance(node, ast.ImportFrom) else [each.name for each in getattr(node, "names", ())]
+        )
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        if str(module).startswith("tensorgrad") and module not in docs_names.MODULES
+    ]
+    assert inner == []
+
+
+WITHOUT_EXAMPLE = ("errors", "browser", "cache", "inspect", "trace", "runtime", "step", "record")
+"""Modules of names that show nothing by themselves: errors, what is in a page only, what other calls give."""
+
+
+def test_every_function_and_class_shows_an_example() -> None:
+    shown = {name for name, _ in programs()}
+    lacking = [
+        public.name
+        for public in docs_names.publics()
+        if public.kind in ("function", "class")
+        and public.module.split(".")[1] not in WITHOUT_EXAMPLE
+        and not any(name == public.name or name.startswith(f"{public.name}.") for name in shown)
+    ]
+    # what an optimizer's rule, `train.upload` and a step give, and take
+    assert lacking == ["optim.Rule", "tg.Batches", "tg.step_scalar"]
+
+
+def test_calls_are_of_names_whose_docstrings_have_no_example() -> None:
+    for name in docs_calls.calls():
+        public = docs_names.by_name()[name]
+        assert not any(part.is_example for part in docs_text.parts(public.doc)), f"{name}: docs/calls.txt has one too"
+        assert ">>> " in docs_calls.doc(public), name
+
+
 def test_every_example_runs_by_itself() -> None:
-    assert len(programs()) > 140
+    assert len(programs()) > 480
     for name, code in programs():
         assert "device='numpy'" not in code
         assert 'device="numpy"' not in code
@@ -173,9 +213,8 @@ def test_a_program_prints_what_the_prompt_shows() -> None:
 >>> asyncio.run(later())
 >>> Linear(1, 2)
 Linear"""
-    assert docs_examples.program(text, layers) == (
-        "import tensorgrad as tg\nfrom tensorgrad.nn.layers import later\nfrom tensorgrad.nn.layers import Linear\n"
-        "import numpy as np\ntwice = tg.jit(lambda x: 2 * x)\n"
+    assert docs_examples.program(text) == (
+        "import tensorgrad as tg\nimport numpy as np\ntwice = tg.jit(lambda x: 2 * x)\n"
         "print(float((await twice(np.ones(2)))[0]))  # the first\nawait later()\nprint(Linear(1, 2))\n"
     )
 
