@@ -200,6 +200,8 @@ def page(text: str, link: Link, target: Callable[[str], str | None]) -> tuple[st
         if token.type == "heading_open" and after is not None:
             found.append(Heading(int(token.tag[1]), plain(after.content), slug(after.content)))
             token.attrSet("id", slug(after.content))
+        if token.attrs.pop("style", "") == "text-align:right":  # the policy allows no style in a page
+            token.attrSet("class", "number")
         if token.children:
             token.children = pointed(token.children, target)
     return markdown.renderer.render(tokens, markdown.options, {"link": link}), found

@@ -114,6 +114,11 @@ def test_no_link_is_broken() -> None:
     assert broken == []
 
 
+def test_pages_have_no_style_of_their_own() -> None:
+    assert [name for name, text in files().items() if re.search(r"<[^>]* style=", text)] == []
+    assert '<td class="number">' in files()["load-times.html"]
+
+
 def test_the_search_leads_to_pages() -> None:
     entries = json.loads(files()["search.json"])
     for name, address, kind, *_ in entries:

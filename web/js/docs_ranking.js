@@ -76,7 +76,9 @@ function rank({ shown, kind, score, matched }, asked, count) {
   const begun = [shown, last(shown)].map(joined).filter((name) => name.startsWith(start));
   const first = begun.length ? (1e6 * factor) / Math.min(...begun.map((name) => name.length)) : 0;
   const whole = shown.toLowerCase() === asked.toLowerCase() ? 2e6 : 0;
-  return whole + first + score * factor * (matched / count) ** 2;
+  // Somebody who wants to split a tensor means `split` more than `tensor_split`.
+  const named = words(asked).some((word) => weight(word) === 1 && word === joined(last(shown))) ? 2 : 1;
+  return whole + first + score * factor * named * (matched / count) ** 2;
 }
 
 const OPTIONS = {
