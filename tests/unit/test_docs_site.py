@@ -18,6 +18,7 @@ import re
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from types import ModuleType
 from urllib.parse import urldefrag
 
@@ -197,7 +198,8 @@ def test_calls_are_of_names_whose_docstrings_have_no_example() -> None:
         assert ">>> " in docs_calls.doc(public), name
 
 
-def test_every_example_runs_by_itself() -> None:
+def test_every_example_runs_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # some write files
     assert len(programs()) > 480
     for name, code in programs():
         assert "device='numpy'" not in code
