@@ -15,7 +15,7 @@ WORKERS ?= 2
 PY      := .venv/bin/python
 PACKAGE := $(shell find tensorgrad -type f -not -path '*/__pycache__/*' 2>/dev/null)
 WEB     := $(shell find web -type f 2>/dev/null)
-DOCS    := $(wildcard tools/docs_*.py docs/*.md docs/examples/* examples/*.py) README.md ARCHITECTURE.md CHANGELOG.md
+DOCS    := $(wildcard tools/docs_*.py docs/*.md docs/*.txt docs/examples/* examples/*.py) README.md ARCHITECTURE.md CHANGELOG.md
 TIMED   := tests/browser/test_a_fresh_page.py tests/browser/test_a_load.py
 export PORT PYODIDE
 

@@ -35,7 +35,7 @@ def append_grad(output: Tensor, wrt: Sequence[Tensor], seed: Tensor | None = Non
     >>> import tensorgrad as tg
     >>> def f():
     ...     x = tg.tensor_input("x", (3,))
-    ...     return append_grad((x * x).sum(), [x])[0]
+    ...     return tg.append_grad((x * x).sum(), [x])[0]
     >>> tg.trace(f).type(tg.trace(f).outputs[0])
     f32[3]
     """

@@ -34,7 +34,8 @@ class TensorDataset:
         InputError: no arrays, both kinds, or arrays of different lengths.
 
     >>> import numpy as np
-    >>> data = TensorDataset(x=np.arange(10.0), y=np.arange(10) % 3)
+    >>> import tensorgrad as tg
+    >>> data = tg.data.TensorDataset(x=np.arange(10.0), y=np.arange(10) % 3)
     >>> len(data), data[2]["y"].item()
     (10, 2)
     """
@@ -88,8 +89,8 @@ class DataLoader:
         InputError: arrays of different lengths, an odd batch size.
 
     >>> import numpy as np
-    >>> from tensorgrad.data import DataLoader
-    >>> loader = DataLoader({"x": np.arange(10)}, batch_size=4, shuffle=True, seed=0)
+    >>> import tensorgrad as tg
+    >>> loader = tg.data.DataLoader({"x": np.arange(10)}, batch_size=4, shuffle=True, seed=0)
     >>> [batch["x"].tolist() for batch in loader]
     [[4, 6, 2, 7], [3, 5, 9, 0], [8, 1]]
     >>> len(loader), loader.epoch
@@ -202,7 +203,8 @@ def random_split(dataset: Any, lengths: Sequence[int | float], seed: int = 0) ->
         seed: of the draw.
 
     >>> import numpy as np
-    >>> train, test = random_split({"x": np.arange(10)}, [0.8, 0.2])
+    >>> import tensorgrad as tg
+    >>> train, test = tg.data.random_split({"x": np.arange(10)}, [0.8, 0.2])
     >>> len(train), len(test)
     (8, 2)
     """

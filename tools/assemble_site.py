@@ -89,11 +89,6 @@ def allow(headers: Path, places: Sequence[str]) -> str:
     return policy_of(headers)
 
 
-def is_kept_when_visited(path: Path, target: Path) -> bool:
-    """Whether it is of the documentation, whose hundreds of pages a first visit does not load: all but its overview."""
-    return path.is_relative_to(target / "docs") and path.name not in ("index.html", "search.json")
-
-
 def write_sizes(target: Path) -> None:
     """Tell the loader how large the files are that it waits for, each by the start of its name."""
     folder = target / "pyodide" if (target / "pyodide" / "pyodide.asm.wasm").exists() else DOWNLOADS
@@ -114,7 +109,9 @@ def list_files(target: Path, remote: dict[str, str]) -> None:
     files = {
         path.relative_to(target).as_posix(): integrity(sha256(path))
         for path in sorted(target.rglob("*"))
-        if path.is_file() and path.name not in ("_headers", "service.js") and not is_kept_when_visited(path, target)
+        if path.is_file()
+        and path.name not in ("_headers", "service.js")
+        and not (path.parent == target / "docs" and docs_site.is_packed(path.name))
     }
     files |= remote
     version = hashlib.sha256(json.dumps(files).encode()).hexdigest()[:16]

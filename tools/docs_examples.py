@@ -11,21 +11,22 @@ import base64
 import builtins
 import doctest
 import zlib
-from types import ModuleType
 
 IMPORTS = {"tg": "import tensorgrad as tg", "np": "import numpy as np"}
+"""What an example may leave out; everything else that it uses it imports itself."""
+
 WAITS = ("tg.sync", "sync", "asyncio.run")
 Located = ast.expr | ast.stmt | ast.keyword
 FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
-def program(text: str, module: ModuleType) -> str:
-    """What the examples in a docstring of a module do, as a program that imports what it uses."""
+def program(text: str) -> str:
+    """What the examples in a docstring do, as a program that imports what it uses."""
     found = [edited(each.source, shows=bool(each.want)) for each in doctest.DocTestParser().get_examples(text)]
     body = "".join(found)
     if "asyncio." not in body:
         body = body.replace("import asyncio\n", "")
-    added = [IMPORTS.get(name) or f"from {module.__name__} import {name}" for name in unbound(body)]
+    added = [IMPORTS[name] for name in unbound(body) if name in IMPORTS]
     return "".join(f"{line}\n" for line in added) + body
 
 

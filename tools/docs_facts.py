@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import docs_examples
-from docs_names import Member, Public, assigned, bases, by_name, publics, relative
+from docs_names import Member, Public, assigned, bases, by_name, member_names, members, publics, relative
 from docs_text import block, coloured, inline, linker, parts, plain, rendered, summary, with_links
 from paths import ROOT
 
@@ -127,7 +127,7 @@ def sections(public: Public, doc: str, parameters: Any = None) -> list[dict[str,
     shown = []
     for part in parts(doc):
         if part.is_example:
-            program = docs_examples.program(part.text, sys.modules[public.module])
+            program = docs_examples.program(part.text)
             try_it = docs_examples.link(program)
             shown.append({"title": "Example", "html": block(part.text, "pycon"), "try": try_it, "terms": []})
             continue
@@ -175,9 +175,17 @@ def member_parts(public: Public, member: Member) -> dict[str, Any]:
         "name": member.name,
         "code": with_links(coloured(code, "python"), linker(public)),
         "parts": sections(public, inspect.cleandoc(doc), function),
+        "doc": inspect.cleandoc(doc),
         "summary": plain(summary(inspect.cleandoc(doc))),
         "same": same,
     }
+
+
+def told_members(public: Public) -> list[dict[str, Any]]:
+    """The members that a class's page tells: what has no words of its own may be told by the page of a base."""
+    told = {name for base in bases(public) for name in member_names(base)} - {"forward"}
+    shown = [member_parts(public, member) for member in members(public)]
+    return [each for each in shown if each["parts"] or each["name"] not in told]
 
 
 # Facts -----------------------------------------------------------------------------------

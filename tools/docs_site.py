@@ -6,35 +6,48 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import json
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from docs_facts import about, member_parts, sections, signature, source
-from docs_names import Public, bases, member_names, members, publics, relative, topics
-from docs_text import Heading, block, coloured, inline, linker, page, plain, slug, summary, with_links
+import docs_calls
+from docs_facts import about, sections, signature, source, told_members
+from docs_index import entries
+from docs_names import Public, publics, relative, topics
+from docs_text import Heading, block, coloured, inline, linker, page, plain, summary, topic_page, with_links
 from pages import WEB, environment, policy_of
 from paths import ROOT
 
 GUIDES = {
     "README.md": ("guide", "Guide"),
     "ARCHITECTURE.md": ("architecture", "Architecture"),
-    "docs/embedding.md": ("embedding", "In other pages"),
+    "docs/embedding.md": ("embedding", "For your page"),
     "docs/coverage.md": ("coverage", "Coverage"),
     "docs/examples.md": ("examples", "Examples"),
     "CHANGELOG.md": ("changelog", "Changelog"),
 }
 """File -> its page, and the page's name in the navigation."""
 
+FIGURES = {
+    "bench/RESULTS.md": ("measurements", "Measurements"),
+    "bench/README.md": ("measuring", "Measuring"),
+    "bench/LOAD.md": ("load-times", "Load times"),
+    "bench/SIZES.md": ("sizes", "Sizes by part"),
+}
+"""The same of files that guides refer to and the navigation does not name."""
+
+PAGES = GUIDES | FIGURES
+
 NOT_IN_THE_GUIDE = ("Two commands", "Work on it", "Licence")
 """What README.md says to whoever has the repository."""
 
 
-FAMILIES = frozenset(("nn.Module", "optim.Optimizer", "optim.Schedule"))
-"""Classes whose members the search knows once, not of each class that derives from them."""
+PACKED = "pages.bin"
+"""All pages in one file. It is not called .gz, which some hosts have browsers unpack: its hash would not fit."""
 
 
 def rendered(policy: str = "") -> dict[str, str | bytes]:
@@ -51,7 +64,7 @@ def rendered(policy: str = "") -> dict[str, str | bytes]:
     }
     files: dict[str, str | bytes] = {}
     headings: dict[str, list[Heading]] = {}
-    for file in (*GUIDES, *example_files()):
+    for file in (*PAGES, *example_files()):
         name, context, headings[file] = guide(file)
         files[f"{name}.html"] = templates.get_template("docs_guide.html").render(common | context)
     for public in publics():
@@ -67,7 +80,7 @@ def rendered(policy: str = "") -> dict[str, str | bytes]:
     about_all = "Every public name of tensorgrad, by topic, with a search."
     context = {"name": "Documentation", "topics": overview, "modules": modules, "description": about_all}
     files["index.html"] = templates.get_template("docs_index.html").render(common | context)
-    index = [*found_by_name(), *found_by_heading(headings)]
+    index = entries({file: (*PAGES[file], found) for file, found in headings.items() if file in PAGES})
     files["search.json"] = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
     for picture in sorted((ROOT / "docs" / "examples").glob("*.png")):
         files[f"examples/{picture.name}"] = picture.read_bytes()
@@ -77,13 +90,21 @@ def rendered(policy: str = "") -> dict[str, str | bytes]:
 def write(folder: Path) -> None:
     """Every file, into a new folder."""
     (folder / "examples").mkdir(parents=True)
-    for name, content in rendered().items():
+    files = rendered()
+    for name, content in files.items():
         (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    (folder / PACKED).write_bytes(packed(files))
 
 
-def topic_page(title: str) -> str:
-    """File name of a topic's page."""
-    return f"topic-{slug(title)}.html"
+def is_packed(name: str) -> bool:
+    """Whether a file of the documentation is kept in the packed one: its pages, but for the first."""
+    return name.endswith(".html") and name != "index.html"
+
+
+def packed(files: Mapping[str, str | bytes]) -> bytes:
+    """The pages in one file, which the service worker keeps and takes them from."""
+    pages = {name: content for name, content in files.items() if is_packed(name)}
+    return gzip.compress(json.dumps(pages, ensure_ascii=False).encode(), mtime=0)
 
 
 def entry(public: Public) -> dict[str, str]:
@@ -104,7 +125,7 @@ def name_page(public: Public) -> dict[str, Any]:
         "name": public.name,
         "description": plain(summary(public.doc)),
         "signature": with_links(coloured(signature(public), "python"), link),
-        "parts": sections(public, public.doc),
+        "parts": sections(public, docs_calls.doc(public)),
         "facts": about(public, repository()),
         "source": source(public),
         "topic": (topic, topic_page(topic)),
@@ -116,13 +137,6 @@ def name_page(public: Public) -> dict[str, Any]:
         for shown in told_members(public):
             context["members" if shown["parts"] or not shown["same"] else "borrowed"].append(shown)
     return context
-
-
-def told_members(public: Public) -> list[dict[str, Any]]:
-    """The members that a class's page tells: what has no words of its own may be told by the page of a base."""
-    told = {name for base in bases(public) for name in member_names(base)} - {"forward"}
-    shown = [member_parts(public, member) for member in members(public)]
-    return [each for each in shown if each["parts"] or each["name"] not in told]
 
 
 def module_page(public: Public) -> dict[str, Any]:
@@ -160,7 +174,7 @@ def guide(file: str) -> tuple[str, dict[str, Any], list[Heading]]:
             {"name": file, "text": block(text, "python"), "contents": [], "description": described(file), "here": ""},
             [],
         )
-    name, title = GUIDES[file]
+    name, title = PAGES[file]
     if file == "README.md":
         text = re.sub(rf"^## (?:{'|'.join(NOT_IN_THE_GUIDE)})\n.*?(?=^## |\Z)", "", text, flags=re.M | re.S)
     text = re.sub(r"\A# .*\n", "", text)
@@ -188,8 +202,8 @@ def target(file: str, address: str) -> str | None:
     path, _, anchor = address.partition("#")
     where = relative((ROOT / file).parent / path)
     anchor = f"#{anchor}" if anchor else ""
-    if where in GUIDES:
-        return f"{GUIDES[where][0]}.html{anchor}"
+    if where in PAGES:
+        return f"{PAGES[where][0]}.html{anchor}"
     if where in example_files():
         return f"example-{where.split('/')[-1].removesuffix('.py')}.html"
     if where == "examples":
@@ -210,30 +224,3 @@ def repository() -> str:
     """The address of the sources, as `[project.urls]` of pyproject.toml has it; "" without one."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return str(project.get("urls", {}).get("Source", "")).rstrip("/")
-
-
-# Search ----------------------------------------------------------------------------------
-
-
-def found_by_name() -> Iterator[list[str]]:
-    """What the search knows of the public names and of classes' members: name, page, kind, sentence, other names."""
-    for public in publics():
-        yield [public.name, public.page, public.kind, plain(summary(public.doc)), " ".join(public.others)]
-    for title in topics():
-        yield [title, topic_page(title), "topic", "", ""]
-    for public in publics():
-        if public.kind == "class" and FAMILIES.isdisjoint(each.name for each in bases(public)):
-            for shown in told_members(public):
-                if not shown["same"]:
-                    address = f"{public.page}#{shown['name']}"
-                    yield [f"{public.short}.{shown['name']}", address, "member", shown["summary"], ""]
-
-
-def found_by_heading(headings: dict[str, list[Heading]]) -> Iterator[list[str]]:
-    """What the search knows of the guides: their headings."""
-    for file, found in headings.items():
-        if file in GUIDES:
-            name, title = GUIDES[file]
-            yield [title, f"{name}.html", "guide", "", ""]
-            for heading in found:
-                yield [heading.text, f"{name}.html#{heading.slug}", "guide", title, ""]

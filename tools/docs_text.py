@@ -131,6 +131,11 @@ def slug(title: str) -> str:
     return re.sub(r"[^\w\s-]", "", title.lower()).strip().replace(" ", "-")
 
 
+def topic_page(title: str) -> str:
+    """File name of a topic's page."""
+    return f"topic-{slug(title)}.html"
+
+
 def _code(self: Any, tokens: Sequence[Token], at: int, options: Any, env: dict[str, Any]) -> str:
     text = tokens[at].content
     is_linked = sum(token.nesting for token in tokens[:at] if token.type.startswith("link_"))
@@ -195,6 +200,8 @@ def page(text: str, link: Link, target: Callable[[str], str | None]) -> tuple[st
         if token.type == "heading_open" and after is not None:
             found.append(Heading(int(token.tag[1]), plain(after.content), slug(after.content)))
             token.attrSet("id", slug(after.content))
+        if token.attrs.pop("style", "") == "text-align:right":  # the policy allows no style in a page
+            token.attrSet("class", "number")
         if token.children:
             token.children = pointed(token.children, target)
     return markdown.renderer.render(tokens, markdown.options, {"link": link}), found

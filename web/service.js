@@ -6,7 +6,8 @@ const VERSION = 'unversioned'; // of the site's files; the build writes it here,
 const CACHE = `tensorgrad-${VERSION}`;
 const ISOLATED = new Set(['document', 'iframe', 'worker', 'sharedworker']);
 const HEADERS = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' };
-const VISITED = new URL('docs/', self.registration.scope).href; // many pages, of which those are kept that somebody saw
+const DOCS = new URL('docs/', self.registration.scope).href; // hundreds of pages, which are kept as one packed file
+const PACKED = new URL('pages.bin', DOCS).href;
 const AT_ONCE = 4;
 // The browser keeps the machine code of WebAssembly that it fetched itself; what it was handed by a service worker it
 // compiles anew at the next visit. So these are left to it, unless the network did not answer just now.
@@ -21,7 +22,7 @@ self.addEventListener('fetch', (event) => {
   const ours = request.url.startsWith(self.registration.scope) || request.integrity;
   if (request.method !== 'GET' || !ours) return;
   if (reachable && navigator.onLine && request.url.startsWith(COMPILED)) return;
-  event.respondWith(answer(request, event));
+  event.respondWith(answer(request));
 });
 // The page asks once Python is there: a first visit does not load everything twice at the same time.
 self.addEventListener('message', (event) => {
@@ -53,19 +54,15 @@ async function keep() {
   }
 }
 
-async function answer(request, event) {
-  const response = await fetched(request, event);
+async function answer(request) {
+  const response = await fetched(request);
   return response && ISOLATED.has(request.destination) ? isolated(response) : (response ?? Response.error());
 }
 
-async function fetched(request, event) {
+async function fetched(request) {
   try {
     const response = await fetch(request);
     reachable = true;
-    if (response.ok && request.url.startsWith(VISITED)) {
-      const copy = response.clone();
-      event.waitUntil(caches.open(CACHE).then((cache) => cache.put(fileOf(request), copy)));
-    }
     return response;
   } catch {
     reachable = false;
@@ -74,11 +71,20 @@ async function fetched(request, event) {
 }
 
 async function kept(request) {
+  const file = fileOf(request);
   // Not of this version alone: an older one is better than none.
-  return (await caches.match(fileOf(request))) ?? null;
+  return (await caches.match(file)) ?? (file.startsWith(DOCS) ? unpacked(file.slice(DOCS.length)) : null);
 }
 
-/** Its address without what is asked of it: one file is kept once, and the last that was seen of it. */
+/** A page of the documentation from the file that has all of them. */
+async function unpacked(name) {
+  const packed = await caches.match(PACKED);
+  if (!packed) return null;
+  const pages = await new Response(packed.body.pipeThrough(new DecompressionStream('gzip'))).json();
+  return Object.hasOwn(pages, name) ? new Response(pages[name], { headers: { 'Content-Type': 'text/html; charset=utf-8' } }) : null;
+}
+
+/** Its address without what is asked of it: one file is kept once. */
 function fileOf(request) {
   const url = new URL(request.url);
   url.search = url.hash = '';

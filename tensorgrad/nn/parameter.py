@@ -57,7 +57,8 @@ class Parameter(Tensor):
         data: anything that NumPy makes an array of, which is copied; floats become f32.
         requires_grad: False freezes it: it stays on the device, and no update reaches it.
 
-    >>> Parameter([[1.0, 2.0]])
+    >>> from tensorgrad import nn
+    >>> nn.Parameter([[1.0, 2.0]])
     Parameter(f32[1, 2])
     """
 

@@ -27,7 +27,8 @@ class Adam(Optimizer):
     Source: Kingma and Ba, Adam: a method for stochastic optimization (2014); Reddi, Kale and
     Kumar, On the convergence of Adam and beyond (2018), for amsgrad.
 
-    >>> {name: round(number, 4) for name, number in Adam(1e-3).scalars(1).items()}
+    >>> from tensorgrad import optim
+    >>> {name: round(number, 4) for name, number in optim.Adam(1e-3).scalars(1).items()}
     {'optim.step_size': 0.01, 'optim.root': 31.6228}
     """
 
@@ -72,7 +73,8 @@ class AdamW(Adam):
 
     Source: Loshchilov and Hutter, Decoupled weight decay regularization (2019).
 
-    >>> AdamW(1e-3)
+    >>> from tensorgrad import optim
+    >>> optim.AdamW(1e-3)
     AdamW(lr=0.001, betas=(0.9, 0.999), eps=1e-08, weight_decay=0.01, amsgrad=False, maximize=False)
     """
 
@@ -94,7 +96,8 @@ class Adamax(Optimizer):
 
     Source: Kingma and Ba, Adam: a method for stochastic optimization (2014), section 7.1.
 
-    >>> Adamax()
+    >>> from tensorgrad import optim
+    >>> optim.Adamax()
     Adamax(lr=0.002, betas=(0.9, 0.999), eps=1e-08, weight_decay=0.0, maximize=False)
     """
 
@@ -134,7 +137,8 @@ class NAdam(Optimizer):
 
     Source: Dozat, Incorporating Nesterov momentum into Adam (2016).
 
-    >>> {name: round(number, 5) for name, number in NAdam(1e-3).scalars(1).items()}
+    >>> from tensorgrad import optim
+    >>> {name: round(number, 5) for name, number in optim.NAdam(1e-3).scalars(1).items()}
     {'optim.root': 31.62278, 'optim.grad_size': 0.001, 'optim.mean_size': 0.00056}
     """
 

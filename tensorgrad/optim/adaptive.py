@@ -26,7 +26,8 @@ class Adagrad(Optimizer):
 
     Source: Duchi, Hazan and Singer, Adaptive subgradient methods for online learning (2011).
 
-    >>> Adagrad(0.1, lr_decay=0.5).scalars(3)
+    >>> from tensorgrad import optim
+    >>> optim.Adagrad(0.1, lr_decay=0.5).scalars(3)
     {'optim.lr': 0.05}
     """
 
@@ -67,7 +68,8 @@ class RMSprop(Optimizer):
     Source: Hinton, Neural networks for machine learning, lecture 6e (2012); Graves, Generating sequences
     with recurrent neural networks (2013), equation 38, for the centered form.
 
-    >>> RMSprop()
+    >>> from tensorgrad import optim
+    >>> optim.RMSprop()
     RMSprop(lr=0.01, alpha=0.99, eps=1e-08, weight_decay=0.0, momentum=0.0, centered=False, maximize=False)
     """
 
@@ -112,7 +114,8 @@ class Adadelta(Optimizer):
 
     Source: Zeiler, ADADELTA: an adaptive learning rate method (2012).
 
-    >>> Adadelta()
+    >>> from tensorgrad import optim
+    >>> optim.Adadelta()
     Adadelta(lr=1.0, rho=0.9, eps=1e-06, weight_decay=0.0, maximize=False)
     """
 

@@ -25,7 +25,8 @@ class Lion(Optimizer):
 
     Source: Chen et al., Symbolic discovery of optimization algorithms (2023), algorithm 2.
 
-    >>> Lion()
+    >>> from tensorgrad import optim
+    >>> optim.Lion()
     Lion(lr=0.0001, betas=(0.9, 0.99), weight_decay=0.0, maximize=False)
     """
 

@@ -42,7 +42,8 @@ class Muon(Optimizer):
     Source: Jordan et al., Muon: an optimizer for hidden layers in neural networks (2024); Liu et al., Muon is
     scalable for LLM training (2025), for "match_rms_adamw".
 
-    >>> {name: round(number, 4) for name, number in Muon(0.02).scalars(1).items()}
+    >>> from tensorgrad import optim
+    >>> {name: round(number, 4) for name, number in optim.Muon(0.02).scalars(1).items()}
     {'optim.lr': 0.02, 'optim.step_size': 0.2, 'optim.root': 31.6228, 'optim.keep': 0.998}
     """
 

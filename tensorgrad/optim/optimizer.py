@@ -106,14 +106,15 @@ class Optimizer:
             The first update starts it, as in torch.optim.swa_utils.get_ema_multi_avg_fn.
 
     >>> from dataclasses import dataclass, field, fields
-    >>> from tensorgrad import ops, optim
+    >>> import tensorgrad as tg
+    >>> from tensorgrad import optim
     >>> @dataclass
     ... class SignSGD(optim.Optimizer):
     ...     power: float = 1.0
     ...     def host(self, step, lr, hyper):
     ...         return {"lr": lr / step ** hyper["power"]}
     ...     def rule(self, param, grad, state, at):
-    ...         return param - ops.sign(grad) * at.scalars["lr"], {}
+    ...         return param - tg.sign(grad) * at.scalars["lr"], {}
     >>> SignSGD(1e-3, power=0.5).scalars(4)
     {'optim.lr': 0.0005}
     """

@@ -44,7 +44,8 @@ class Schedule:
     def describe(self) -> dict[str, Any]:
         """Its kind and arguments, as plain data.
 
-        >>> StepLR(0.1, 10).describe()
+        >>> from tensorgrad import optim
+        >>> optim.StepLR(0.1, 10).describe()
         {'kind': 'StepLR', 'lr': 0.1, 'step_size': 10, 'gamma': 0.1}
         """
         return {"kind": type(self).__name__, **{f.name: _plain(getattr(self, f.name)) for f in fields(self)}}
@@ -67,7 +68,8 @@ class ConstantLR(Schedule):
 
     Source: torch.optim.lr_scheduler.ConstantLR.
 
-    >>> [ConstantLR(1.0, factor=0.5, total_iters=2)(step) for step in range(4)]
+    >>> from tensorgrad import optim
+    >>> [optim.ConstantLR(1.0, factor=0.5, total_iters=2)(step) for step in range(4)]
     [0.5, 0.5, 1.0, 1.0]
     """
 
@@ -85,7 +87,8 @@ class LinearLR(Schedule):
 
     Source: torch.optim.lr_scheduler.LinearLR.
 
-    >>> [LinearLR(1.0, 0.5, 1.0, total_iters=2)(step) for step in range(4)]
+    >>> from tensorgrad import optim
+    >>> [optim.LinearLR(1.0, 0.5, 1.0, total_iters=2)(step) for step in range(4)]
     [0.5, 0.75, 1.0, 1.0]
     """
 
@@ -109,7 +112,8 @@ class StepLR(Schedule):
 
     Source: torch.optim.lr_scheduler.StepLR.
 
-    >>> [StepLR(1.0, 2, gamma=0.5)(step) for step in range(5)]
+    >>> from tensorgrad import optim
+    >>> [optim.StepLR(1.0, 2, gamma=0.5)(step) for step in range(5)]
     [1.0, 1.0, 0.5, 0.5, 0.25]
     """
 
@@ -131,7 +135,8 @@ class MultiStepLR(Schedule):
 
     Source: torch.optim.lr_scheduler.MultiStepLR.
 
-    >>> [MultiStepLR(1.0, (1, 3), gamma=0.5)(step) for step in range(4)]
+    >>> from tensorgrad import optim
+    >>> [optim.MultiStepLR(1.0, (1, 3), gamma=0.5)(step) for step in range(4)]
     [1.0, 0.5, 0.5, 0.25]
     """
 
@@ -149,7 +154,8 @@ class ExponentialLR(Schedule):
 
     Source: torch.optim.lr_scheduler.ExponentialLR.
 
-    >>> [ExponentialLR(1.0, 0.5)(step) for step in range(3)]
+    >>> from tensorgrad import optim
+    >>> [optim.ExponentialLR(1.0, 0.5)(step) for step in range(3)]
     [1.0, 0.5, 0.25]
     """
 
@@ -169,7 +175,8 @@ class CosineAnnealingLR(Schedule):
     Source: Loshchilov and Hutter, SGDR: stochastic gradient descent with warm restarts (2017),
     equation 5; torch.optim.lr_scheduler.CosineAnnealingLR.
 
-    >>> [round(CosineAnnealingLR(1.0, 4)(step), 3) for step in range(6)]
+    >>> from tensorgrad import optim
+    >>> [round(optim.CosineAnnealingLR(1.0, 4)(step), 3) for step in range(6)]
     [1.0, 0.854, 0.5, 0.146, 0.0, 0.0]
     """
 
@@ -194,7 +201,8 @@ class WarmupCosineLR(Schedule):
     Source: Loshchilov and Hutter (2017) for the wave; Goyal et al., Accurate, large minibatch SGD
     (2017), for the warm-up.
 
-    >>> [round(WarmupCosineLR(1.0, 2, 6)(step), 3) for step in range(7)]
+    >>> from tensorgrad import optim
+    >>> [round(optim.WarmupCosineLR(1.0, 2, 6)(step), 3) for step in range(7)]
     [0.5, 1.0, 1.0, 0.854, 0.5, 0.146, 0.0]
     """
 
@@ -230,7 +238,8 @@ class OneCycleLR(Schedule):
 
     Source: Smith and Topin, Super-convergence (2018); torch.optim.lr_scheduler.OneCycleLR.
 
-    >>> [round(OneCycleLR(1.0, 5, pct_start=0.4)(step), 3) for step in range(5)]
+    >>> from tensorgrad import optim
+    >>> [round(optim.OneCycleLR(1.0, 5, pct_start=0.4)(step), 3) for step in range(5)]
     [0.04, 1.0, 0.75, 0.25, 0.0]
     """
 
@@ -270,7 +279,8 @@ class PolynomialLR(Schedule):
 
     Source: torch.optim.lr_scheduler.PolynomialLR.
 
-    >>> [PolynomialLR(1.0, 4, power=2.0)(step) for step in range(6)]
+    >>> from tensorgrad import optim
+    >>> [optim.PolynomialLR(1.0, 4, power=2.0)(step) for step in range(6)]
     [1.0, 0.5625, 0.25, 0.0625, 0.0, 0.0]
     """
 
@@ -299,7 +309,8 @@ class CosineAnnealingWarmRestarts(Schedule):
     Source: Loshchilov and Hutter, SGDR: stochastic gradient descent with warm restarts (2017);
     torch.optim.lr_scheduler.CosineAnnealingWarmRestarts.
 
-    >>> [round(CosineAnnealingWarmRestarts(1.0, 2, 2)(step), 3) for step in range(7)]
+    >>> from tensorgrad import optim
+    >>> [round(optim.CosineAnnealingWarmRestarts(1.0, 2, 2)(step), 3) for step in range(7)]
     [1.0, 0.5, 1.0, 0.854, 0.5, 0.146, 1.0]
     """
 
@@ -329,7 +340,8 @@ class LambdaLR(Schedule):
 
     Source: torch.optim.lr_scheduler.LambdaLR.
 
-    >>> [LambdaLR(1.0, lambda step: 0.5**step)(step) for step in range(3)]
+    >>> from tensorgrad import optim
+    >>> [optim.LambdaLR(1.0, lambda step: 0.5**step)(step) for step in range(3)]
     [1.0, 0.5, 0.25]
     """
 
@@ -350,8 +362,9 @@ class SequentialLR(Schedule):
 
     Source: torch.optim.lr_scheduler.SequentialLR.
 
-    >>> warmup, rest = LinearLR(1.0, 0.5, total_iters=2), StepLR(1.0, 1, gamma=0.5)
-    >>> [SequentialLR([warmup, rest], milestones=[2])(step) for step in range(5)]
+    >>> from tensorgrad import optim
+    >>> warmup, rest = optim.LinearLR(1.0, 0.5, total_iters=2), optim.StepLR(1.0, 1, gamma=0.5)
+    >>> [optim.SequentialLR([warmup, rest], milestones=[2])(step) for step in range(5)]
     [0.5, 0.75, 1.0, 0.5, 0.25]
     """
 

@@ -25,7 +25,8 @@ class SGD(Optimizer):
 
     Source: Sutskever et al., On the importance of initialization and momentum in deep learning (2013).
 
-    >>> SGD(0.1, momentum=0.9)
+    >>> from tensorgrad import optim
+    >>> optim.SGD(0.1, momentum=0.9)
     SGD(lr=0.1, momentum=0.9, dampening=0.0, weight_decay=0.0, nesterov=False, maximize=False)
     """
 

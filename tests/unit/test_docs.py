@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import docs_site
 import tensorgrad as tg
 from tensorgrad.testing import options
 from tour import BEGIN, END, sections
@@ -109,6 +110,28 @@ def test_public_names_exist(page: str) -> None:
         assert hasattr(tg, name), f"tg.{name}"
     for name in re.findall(r"\btrain\.(\w+)", text_of(page)):
         assert name in vars(tg.Train) or hasattr(tg.Train, name) or name in ("state", "graph"), f"train.{name}"
+
+
+def test_figures_of_the_readme_are_the_measured_ones() -> None:
+    speed = text_of("README.md").split("## How fast it is")[1].split("\n## ")[0]
+    shown = re.findall(r"\| (\d+\.\d+) (?=\|)", speed)
+    assert len(shown) == 11
+    measured = text_of("bench/RESULTS.md").split("## Training steps on a GPU")[1].split("\n## ")[0]
+    assert set(shown) <= set(re.findall(r"\d+\.\d+", measured))
+    (first,) = re.findall(r"^\| first trained step \| (\S+) \| (\S+) \|$", text_of("bench/LOAD.md"), re.M)
+    cold, warm = (f"{float(seconds):.1f}" for seconds in first)
+    (size,) = re.findall(r"^\| together .* ([\d,]+) \|$", text_of("bench/SIZES.md"), re.M)
+    loading = " ".join(text_of("README.md").split("## The page")[1].split("\n## ")[0].split())
+    assert f"is downloaded, {int(size.replace(',', '')) // 1000} MB compressed" in loading
+    assert f"{cold} seconds at the first visit and {warm} at the second" in loading
+
+
+def test_one_name_for_what_other_pages_can_have() -> None:
+    name, _ = text_of("docs/embedding.md").removeprefix("# ").split("\n", 1)
+    assert docs_site.GUIDES["docs/embedding.md"][1] == name
+    assert f"\n## {name}\n" in text_of("README.md")
+    assert f'embed.html">{name}</a>' in text_of("web/templates/page.html")
+    assert f"<h1>{name}</h1>" in text_of("web/embed.html")
 
 
 def test_errors_of_the_readme_exist() -> None:

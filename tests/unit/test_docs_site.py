@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import contextlib
 import functools
+import gzip
 import hashlib
 import html
 import importlib
@@ -16,17 +18,18 @@ import re
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from types import ModuleType
 from urllib.parse import urldefrag
 
 import pytest
 
+import docs_calls
 import docs_examples
 import docs_facts
 import docs_names
 import docs_site
 import docs_text
-from tensorgrad.nn import layers
 
 
 @functools.cache
@@ -74,7 +77,7 @@ def test_every_member_says_what_it_is_or_which_function() -> None:
         f"{public.name}.{shown['name']}"
         for public in docs_names.publics()
         if public.kind == "class"
-        for shown in docs_site.told_members(public)
+        for shown in docs_facts.told_members(public)
         if not shown["parts"] and not shown["same"] and shown["name"] != "forward"
     ]
     assert silent == []
@@ -112,15 +115,25 @@ def test_no_link_is_broken() -> None:
     assert broken == []
 
 
+def test_pages_have_no_style_of_their_own() -> None:
+    assert [name for name, text in files().items() if re.search(r"<[^>]* style=", text)] == []
+    assert '<td class="number">' in files()["load-times.html"]
+
+
 def test_the_search_leads_to_pages() -> None:
     entries = json.loads(files()["search.json"])
     for name, address, kind, *_ in entries:
         page, anchor = urldefrag(address)
         assert not anchor or anchor in parsed(page)[1], (name, address)
         assert page in files(), (name, address)
-        assert kind in ("function", "class", "constant", "module", "member", "topic", "guide")
+        assert kind in ("function", "class", "constant", "module", "member", "topic", "guide", "background")
     assert {name for name, *_ in entries} >= {"tg.cross_entropy", "Train.fit", "Mixed precision", "Losses"}
-    assert len(files()["search.json"]) < 120_000
+    assert len(files()["search.json"]) < 160_000
+
+
+def test_what_is_kept_without_a_network_has_every_page() -> None:
+    pages = json.loads(gzip.decompress(docs_site.packed(built())))
+    assert pages == {name: text for name, text in files().items() if name not in ("index.html", "search.json")}
 
 
 def test_another_process_builds_the_same() -> None:
@@ -136,18 +149,58 @@ def programs() -> list[tuple[str, str]]:
     """Every example of a docstring as the playground gets it."""
     found = []
     for public in docs_names.publics():
-        docs = [(public.name, public.doc)]
+        docs = [(public.name, docs_calls.doc(public))]
         if public.kind == "class":
             members = docs_names.members(public)
             docs += [(f"{public.name}.{each.name}", inspect.getdoc(each.value) or "") for each in members]
         for name, doc in docs:
             examples = [part.text for part in docs_text.parts(doc) if part.is_example]
-            found += [(name, docs_examples.program(text, sys.modules[public.module])) for text in examples]
+            found += [(name, docs_examples.program(text)) for text in examples]
     return found
 
 
-def test_every_example_runs_by_itself() -> None:
-    assert len(programs()) > 140
+def test_examples_take_names_from_where_they_are_public() -> None:
+    """`from tensorgrad.optim.adam import AdamW` would show a newcomer a place that may change."""
+    inner = [
+        (name, module)
+        for name, code in programs()
+        for node in ast.walk(compile(code, name, "exec", flags=docs_examples.FLAGS | ast.PyCF_ONLY_AST))
+        for module in (
+            [node.module] if isinstance(node, ast.ImportFrom) else [each.name for each in getattr(node, "names", ())]
+        )
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        if str(module).startswith("tensorgrad") and module not in docs_names.MODULES
+    ]
+    assert inner == []
+
+
+WITHOUT_EXAMPLE = ("errors", "browser", "cache", "inspect", "trace", "runtime", "step", "record")
+"""Modules of names that show nothing by themselves: errors, what is in a page only, what other calls give."""
+
+
+def test_every_function_and_class_shows_an_example() -> None:
+    shown = {name for name, _ in programs()}
+    lacking = [
+        public.name
+        for public in docs_names.publics()
+        if public.kind in ("function", "class")
+        and public.module.split(".")[1] not in WITHOUT_EXAMPLE
+        and not any(name == public.name or name.startswith(f"{public.name}.") for name in shown)
+    ]
+    # what an optimizer's rule, `train.upload` and a step give, and take
+    assert lacking == ["optim.Rule", "tg.Batches", "tg.step_scalar"]
+
+
+def test_calls_are_of_names_whose_docstrings_have_no_example() -> None:
+    for name in docs_calls.calls():
+        public = docs_names.by_name()[name]
+        assert not any(part.is_example for part in docs_text.parts(public.doc)), f"{name}: docs/calls.txt has one too"
+        assert ">>> " in docs_calls.doc(public), name
+
+
+def test_every_example_runs_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # some write files
+    assert len(programs()) > 480
     for name, code in programs():
         assert "device='numpy'" not in code
         assert 'device="numpy"' not in code
@@ -167,9 +220,8 @@ def test_a_program_prints_what_the_prompt_shows() -> None:
 >>> asyncio.run(later())
 >>> Linear(1, 2)
 Linear"""
-    assert docs_examples.program(text, layers) == (
-        "import tensorgrad as tg\nfrom tensorgrad.nn.layers import later\nfrom tensorgrad.nn.layers import Linear\n"
-        "import numpy as np\ntwice = tg.jit(lambda x: 2 * x)\n"
+    assert docs_examples.program(text) == (
+        "import tensorgrad as tg\nimport numpy as np\ntwice = tg.jit(lambda x: 2 * x)\n"
         "print(float((await twice(np.ones(2)))[0]))  # the first\nawait later()\nprint(Linear(1, 2))\n"
     )
 

@@ -1,4 +1,6 @@
-// The search of the documentation: loads its index when it is first used, finds names first, works without a network.
+// The search of the documentation: loads its index when it is first used, works without a network.
+
+import { found, indexed } from './docs_ranking.js';
 
 const MOST = 30;
 
@@ -8,43 +10,13 @@ const count = document.getElementById('found');
 
 let index = null; // a promise, once the search is used
 
-/** Words of a name or of a question: `CrossEntropyLoss` and `cross_entropy` have cross and entropy, and each as one word. */
-function words(text) {
-  const parts = text.split(/[^\p{L}\p{N}]+/u).filter(Boolean);
-  const inner = parts.flatMap((part) => part.split(/(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/));
-  return [...new Set([...parts, ...inner, joined(text)].map((word) => word.toLowerCase()))].filter(Boolean);
-}
-
-const joined = (text) => text.replace(/^(tg|nn|optim)\./, '').replace(/[^\p{L}\p{N}]+/gu, '').toLowerCase();
-
 async function load() {
   const [{ default: MiniSearch }, response] = await Promise.all([
     import('../vendor/minisearch.js'),
     fetch(new URL('../docs/search.json', import.meta.url)),
   ]);
   if (!response.ok) throw new Error(`${response.status} ${response.statusText}`);
-  const search = new MiniSearch({
-    fields: ['name', 'others', 'text'],
-    storeFields: ['name', 'page', 'kind', 'text'],
-    tokenize: words,
-    searchOptions: {
-      boost: { name: 8, others: 6 },
-      prefix: (term) => term.length > 1,
-      fuzzy: (term) => (term.length > 4 ? 0.2 : false),
-      boostDocument: (id, term, { kind }) => (kind === 'member' || kind === 'module' ? 0.7 : 1),
-    },
-  });
-  search.addAll((await response.json()).map(([name, page, kind, text, others], id) => ({ id, name, page, kind, text, others })));
-  return search;
-}
-
-/** What is found, the best first; names that begin with the question stand above all, the shortest first. */
-function found(search, question) {
-  const start = joined(question);
-  const results = search.search(question);
-  const whole = (name) => (name.toLowerCase() === question.toLowerCase() ? 2e6 : 0);
-  const rank = ({ name, score }) => whole(name) + (joined(name).startsWith(start) ? 1e6 / joined(name).length : 0) + score;
-  return results.sort((a, b) => rank(b) - rank(a)).slice(0, MOST);
+  return indexed(MiniSearch, await response.json());
 }
 
 async function show() {
@@ -52,7 +24,7 @@ async function show() {
   if (!question) return close();
   index ??= load();
   try {
-    const results = found(await index, question);
+    const results = found(await index, question, MOST);
     if (question !== box.value.trim()) return; // typed on meanwhile
     list.replaceChildren(...results.map(item));
     const more = results.length === MOST ? 'More than ' : '';
@@ -70,7 +42,7 @@ async function show() {
 function item({ name, page, kind, text }) {
   const link = document.createElement('a');
   link.href = new URL(`../docs/${page}`, import.meta.url).href;
-  for (const [tag, content] of [['strong', name], ['small', kind], ['span', text]]) {
+  for (const [tag, content] of [['strong', name], ['small', kind === 'background' ? 'guide' : kind], ['span', text]]) {
     const part = document.createElement(tag);
     part.textContent = content;
     link.append(part);

@@ -44,6 +44,7 @@ def test_the_search_finds_names_by_the_keyboard_alone(page: Page) -> None:
     assert sum(url.endswith(("search.json", "minisearch.js")) for url in asked) == 2  # when it is used, not before
     for question, first in (
         ("cross entropy loss", {"tg.cross_entropy", "nn.CrossEntropyLoss"}),
+        ("how to split a tensor", {"tg.split"}),
         ("sofmax", {"tg.softmax", "tg.log_softmax"}),
         ("arccos", {"tg.acos"}),
         ("mixed precision", {"Mixed precision"}),
@@ -70,7 +71,7 @@ def test_the_search_finds_names_by_the_keyboard_alone(page: Page) -> None:
 
 def test_pages_fit_and_axe_finds_nothing(page: Page) -> None:
     folder = page.url.rsplit("/", 1)[0]
-    for name in ("tg.cross_entropy", "nn.Module", "index", "architecture"):
+    for name in ("tg.cross_entropy", "nn.Module", "nn.LayerNorm", "index", "guide", "load-times"):
         page.goto(f"{folder}/{name}.html")
         for form, width in (("desktop", 1280), ("phone", 390)):
             page.set_viewport_size({"width": width, "height": 800})

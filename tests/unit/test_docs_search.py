@@ -1,0 +1,79 @@
+"""The documentation's search finds what is asked for among its first three, whoever asks and however it is spelled."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+import docs_site
+from paths import ROOT
+from vendor import MODULES
+
+MINISEARCH = MODULES / "minisearch" / "dist" / "es" / "index.js"
+SCRIPT = """
+const [library, ranking] = process.argv.slice(1, 3);
+const [entries, questions] = JSON.parse(require('fs').readFileSync(0));
+Promise.all([import(library), import(ranking)]).then(([{ default: MiniSearch }, { indexed, found }]) => {
+  const search = indexed(MiniSearch, entries);
+  console.log(JSON.stringify(questions.map((question) => found(search, question, 3).map(({ name }) => name))));
+});
+"""
+
+ANSWERS = {
+    "how to save a model": {"Train.save", "tg.save"},
+    "how do I load PyTorch weights": {"Train.load"},
+    "cross entropy loss": {"nn.CrossEntropyLoss", "tg.cross_entropy"},
+    "mean squared error": {"tg.mse_loss"},
+    "learning rate schedule": {"Learning-rate schedules"},
+    "lr scheduler": {"Learning-rate schedules"},
+    "split a tensor": {"tg.split"},
+    "concatenate tensors": {"tg.concat"},
+    "what is the shape of a tensor?": {"Tensor.shape"},
+    "sum over an axis": {"tg.sum"},
+    "matrix multiplication": {"tg.matmul"},
+    "softmax": {"tg.softmax", "nn.Softmax"},
+    "the softmax of a tensor": {"tg.softmax"},
+    "sofmax": {"tg.softmax"},
+    "optimzer": {"Optimizers", "optim.Optimizer"},
+    "batch norm": {"tg.batch_norm"},
+    "freeze weights": {"Module.requires_grad_"},
+    "freezing layers": {"Module.requires_grad_"},
+    "initialize weights": {"Initial values"},
+    "activation functions": {"Activations"},
+    "dense layer": {"tg.linear"},
+    "read a csv": {"Your own data"},
+    "nan in loss": {"A loss that is NaN"},
+    "gradient of a function": {"tg.grad"},
+    "gradient clipping": {"Averages and clipping", "optim.clip_grad_norm"},
+    "shuffle batches": {"tg.data.DataLoader"},
+    "data loader": {"tg.data.DataLoader"},
+    "out of memory": {"tg.OutOfMemoryError"},
+    "a Jupyter notebook": {"JupyterLite"},
+    "embed it in my page": {"For your page"},
+    "where": {"tg.where"},
+    "to": {"Tensor.to"},
+    "nn.conv2d": {"nn.Conv2d"},
+    "train.save": {"Train.save"},
+}
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, list[str]]:
+    """What each question finds first."""
+    if shutil.which("node") is None or not MINISEARCH.exists():
+        pytest.skip("asks the site's JavaScript, in Node, which `make site` brings what it needs")
+    entries = docs_site.rendered()["search.json"]
+    assert isinstance(entries, str)
+    command = ["node", "-e", SCRIPT, MINISEARCH.as_uri(), (ROOT / "web" / "js" / "docs_ranking.js").as_uri()]
+    asked = json.dumps([json.loads(entries), list(ANSWERS)])
+    done = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
+    found: list[list[str]] = json.loads(done.stdout)
+    return dict(zip(ANSWERS, found, strict=True))
+
+
+@pytest.mark.parametrize("question", ANSWERS)
+def test_a_question_finds_its_page_first(question: str, answers: dict[str, list[str]]) -> None:
+    assert ANSWERS[question] <= set(answers[question]), answers[question]
