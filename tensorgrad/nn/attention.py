@@ -15,7 +15,7 @@ from tensorgrad.errors import InputError
 from tensorgrad.nn import init
 from tensorgrad.nn.layers import Linear
 from tensorgrad.nn.module import Module
-from tensorgrad.nn.parameter import Parameter
+from tensorgrad.nn.parameter import Parameter, undrawn
 from tensorgrad.ops.core import TensorLike
 from tensorgrad.shape import fail
 from tensorgrad.tensor import Tensor
@@ -65,9 +65,9 @@ class MultiheadAttention(Module):
         self.kdim, self.vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim
         one = self.kdim == self.vdim == embed_dim
         sizes = {"q": embed_dim, "k": self.kdim, "v": self.vdim}
-        self.in_proj_weight = Parameter(np.zeros((3 * embed_dim, embed_dim), dtype.numpy)) if one else None
+        self.in_proj_weight = undrawn((3 * embed_dim, embed_dim), dtype) if one else None
         for name, size in sizes.items():
-            own = None if one else Parameter(np.zeros((embed_dim, size), dtype.numpy))
+            own = None if one else undrawn((embed_dim, size), dtype)
             setattr(self, f"{name}_proj_weight", own)
         self.in_proj_bias = Parameter(np.zeros(3 * embed_dim, dtype.numpy)) if bias else None
         self.out_proj = Linear(embed_dim, embed_dim, bias, dtype)

@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal, get_args
 
-import numpy as np
-
 from tensorgrad import ops
 from tensorgrad.callsite import call_site
 from tensorgrad.checks import require_sizes
@@ -15,7 +13,7 @@ from tensorgrad.dtypes import DType, Shape, f32
 from tensorgrad.errors import InputError, ShapeError
 from tensorgrad.nn import init
 from tensorgrad.nn.module import Module
-from tensorgrad.nn.parameter import Parameter
+from tensorgrad.nn.parameter import undrawn
 from tensorgrad.ops.convolution import Padding
 from tensorgrad.ops.core import TensorLike
 from tensorgrad.ops.padding import pad_from_last
@@ -53,8 +51,8 @@ class _Kernel(Module):
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
 
     def _add_weight(self, first: int, second: int, bias: bool, dtype: DType) -> None:
-        self.weight = Parameter(np.zeros((first, second, *self.kernel_size), dtype.numpy))
-        self.bias = Parameter(np.zeros(self.out_channels, dtype.numpy)) if bias else None
+        self.weight = undrawn((first, second, *self.kernel_size), dtype)
+        self.bias = undrawn((self.out_channels,), dtype) if bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import numpy as np
-
 from tensorgrad import ops
 from tensorgrad.callsite import call_site
 from tensorgrad.checks import SHARE, require_number, require_sizes
@@ -15,7 +13,7 @@ from tensorgrad.dtypes import DType, f32
 from tensorgrad.errors import InputError, ShapeError
 from tensorgrad.nn import init
 from tensorgrad.nn.module import Module
-from tensorgrad.nn.parameter import Parameter
+from tensorgrad.nn.parameter import Parameter, undrawn
 from tensorgrad.ops.core import TensorLike
 from tensorgrad.tensor import Tensor
 
@@ -38,8 +36,8 @@ class Linear(Module):
     def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: DType = f32) -> None:
         require_sizes("Linear", in_features=in_features, out_features=out_features)
         self.in_features, self.out_features = in_features, out_features
-        self.weight = Parameter(np.zeros((out_features, in_features), dtype.numpy))
-        self.bias = Parameter(np.zeros(out_features, dtype.numpy)) if bias else None
+        self.weight = undrawn((out_features, in_features), dtype)
+        self.bias = undrawn((out_features,), dtype) if bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -72,8 +70,8 @@ class Bilinear(Module):
     ) -> None:
         require_sizes("Bilinear", in1_features=in1_features, in2_features=in2_features, out_features=out_features)
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
-        self.weight = Parameter(np.zeros((out_features, in1_features, in2_features), dtype.numpy))
-        self.bias = Parameter(np.zeros(out_features, dtype.numpy)) if bias else None
+        self.weight = undrawn((out_features, in1_features, in2_features), dtype)
+        self.bias = undrawn((out_features,), dtype) if bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -126,7 +124,7 @@ class Embedding(Module):
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ShapeError(f"Embedding: padding_idx {padding_idx} is outside the {num_embeddings} rows")
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
-        self.weight = Parameter(np.zeros((num_embeddings, embedding_dim), dtype.numpy))
+        self.weight = undrawn((num_embeddings, embedding_dim), dtype)
         self.reset_parameters()
 
     @classmethod

@@ -68,7 +68,7 @@ class Parameter(Tensor):
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
         if isinstance(data, Parameter):
             data = data.data
-        self._data: np.ndarray | Draw = np.array(host_array(data)[0], order="C")
+        self._data: np.ndarray | Draw = data if isinstance(data, Draw) else np.array(host_array(data)[0], order="C")
         self.requires_grad = requires_grad
 
     @property
@@ -131,6 +131,11 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.type}{'' if self.requires_grad else ', frozen'})"
+
+
+def undrawn(shape: Shape, dtype: DType) -> Parameter:
+    """A parameter whose values are drawn in a moment: zeros until then, which take no memory."""
+    return Parameter(Draw("uniform", 0.0, 0.0, shape, dtype.numpy, 0))
 
 
 class Buffer(Parameter):

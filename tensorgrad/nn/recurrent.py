@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import numpy as np
-
 from tensorgrad import ops
 from tensorgrad.callsite import call_site
 from tensorgrad.checks import require_sizes
@@ -15,7 +13,7 @@ from tensorgrad.dtypes import DType, f32
 from tensorgrad.errors import InputError
 from tensorgrad.nn import init
 from tensorgrad.nn.module import Module
-from tensorgrad.nn.parameter import Parameter
+from tensorgrad.nn.parameter import Parameter, undrawn
 from tensorgrad.ops.core import TensorLike
 from tensorgrad.ops.recurrent import CELLS, Kind, States, recurrent, recurrent_cell
 from tensorgrad.shape import fail
@@ -39,7 +37,7 @@ class _Recurrent(Module):
         if self.bias:
             shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
         for name, shape in shapes.items():
-            setattr(self, name + suffix, Parameter(np.zeros(shape, dtype.numpy)))
+            setattr(self, name + suffix, undrawn(shape, dtype))
 
     def reset_parameters(self) -> None:
         """Draws the initial values anew."""
