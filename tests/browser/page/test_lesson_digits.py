@@ -59,6 +59,13 @@ def test_a_drawn_three_is_a_three(open_page: Callable[..., Repl], url: str) -> N
     lesson.keep("lesson-digits")
     assert "accuracy of all digits" in lesson.check("try_each.py")
     assert lesson.check("try_each.py", answer("digits", "each")).startswith("✓ Right")
+    # The next visit goes on from there.
+    trained, accuracy = lesson.text("steps"), lesson.text("accuracy")
+    page.reload()
+    lesson.wait_ready()
+    expect(page.locator("#note")).to_contain_text(f"Trained {trained} steps last time. Train goes on")
+    expect(page.locator("#accuracy")).to_have_text(accuracy)
+    expect(page.locator("#steps")).to_have_text(trained)
     assert lesson.problems == []
 
 
