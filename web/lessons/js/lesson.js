@@ -212,8 +212,10 @@ export class Lesson extends EventTarget {
     const take = ({ detail }) => (found = detail.check ?? found);
     this.addEventListener('show', take);
     const source = `import checks, tensorgrad_page.checking\nshow(check=await tensorgrad_page.checking.check(checks.${name}, globals()))`;
-    await this.run(source, cell.sink);
+    const answer = await this.run(source, cell.sink);
     this.removeEventListener('show', take);
+    this._mend(answer);
+    if (answer.lost) found.text = 'The browser took the GPU away before it was checked. Check again.';
     return found;
   }
 

@@ -147,6 +147,7 @@ export class Training {
     on('ready', async () => {
       this.live = true;
       this.note(this._own.words.live);
+      if (part('loss')) part('loss').textContent = '–'; // that of the recorded run
       await this._goOn();
       this._own.ready?.();
     });
