@@ -18,8 +18,8 @@ export class Cell {
    * @param {object} host
    * @param {(cell: Cell, source: string) => Promise<object>} host.run
    * @param {() => void} host.stop
-   * @param {() => Cell | undefined} host.busy the cell whose code runs
-   * @param {(cell: Cell) => void} host.edited and what `CodeField` asks of its host
+   * @param {() => Cell | undefined} [host.busy] the cell whose code runs
+   * @param {(cell: Cell) => void} [host.edited] and what `CodeField` asks of its host
    */
   constructor(root, host) {
     this.root = root;
@@ -75,7 +75,7 @@ export class Cell {
     this._state.textContent = 'waits for Python';
     clearTimeout(this._wait);
     this._wait = setTimeout(() => {
-      const other = this._host.busy();
+      const other = this._host.busy?.();
       if (!other || other === this) return;
       const what = `Waits until “${other.title}” has ended: one Python runs one cell after the other. `;
       this.write('note', `${what}If that waits for this one, neither ends, until you stop it there.\n`);
@@ -147,7 +147,7 @@ export class Cell {
   _edited() {
     this._frame.style.setProperty('--lines', this.code.text.split('\n').length);
     this._restore.disabled = !this.edited;
-    this._host.edited(this);
+    this._host.edited?.(this);
   }
 }
 
