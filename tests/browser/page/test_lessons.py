@@ -118,7 +118,7 @@ def test_a_cell_says_what_it_waits_for_and_stop_always_ends_it(
     first.get_by_role("button", name="Run").click()
     expect(first.locator(".cell-state")).to_have_text("running")
     first.get_by_role("button", name="Stop").click()
-    expect(lesson.page.locator("#note")).to_contain_text("Stop again starts Python anew")
+    expect(lesson.page.locator("#note")).to_contain_text("Stop again restarts it")
     first.get_by_role("button", name="Stop").click()
     expect(lesson.page.locator("#note")).to_contain_text("Python restarted: the cells run again.")
     expect(first.locator(".cell-state")).to_have_text("↻ restarted")

@@ -240,7 +240,7 @@ export class Lesson extends EventTarget {
     on('show', ({ text }) => this.dispatchEvent(new CustomEvent('show', { detail: values(text) })));
     on('stuck', ({ canRestartOnly }) => {
       if (canRestartOnly) this._restart('Python restarted'); // a busy loop that nothing else ends
-      else this.note('Python has not stopped yet. It stops when the call it is in returns; Stop again starts Python anew.');
+      else this.note('Python has not stopped yet: it stops when the call that it is in returns. Stop again restarts it.');
       this._stuck = !canRestartOnly;
     });
   }
