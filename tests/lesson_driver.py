@@ -77,7 +77,7 @@ class LessonPage:
         )
         return self.page.evaluate(
             """() => {
-                const steady = 'h2, .stage > *, figure, .stage button, .field, table, .cell-head';
+                const steady = 'h2, .stage > *, figure, .stage button:not(#pause-recording), .field, table, .cell-head';
                 return [...document.querySelectorAll(steady)].map(element => {
                     const {x, y, width, height} = element.getBoundingClientRect();
                     return [x + scrollX, y + scrollY, width, height];

@@ -206,7 +206,7 @@ def without_isolation(page: Page) -> None:
         headers = {name: value for name, value in answer.headers.items() if name not in dropped}
         route.fulfill(response=answer, headers=headers)
 
-    page.route(re.compile(re.escape(SUB_PATH) + "$"), handle)
+    page.route(re.compile(re.escape(SUB_PATH) + r"(lessons/\w+\.html)?$"), handle)
 
 
 def without_webgpu(page: Page) -> None:

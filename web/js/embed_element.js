@@ -118,14 +118,29 @@ export class TensorGrad extends HTMLElement {
 
   /** Runs what this one needs, where it has not run in this Python. @returns {Promise<object | null>} what went wrong */
   async _needed() {
-    const ids = (this.getAttribute('needs') ?? '').split(/\s+/).filter(Boolean);
-    for (const id of ids) {
+    for (const id of this._needs) {
+      const circle = this._circle(id);
+      if (circle) return { status: 'error', text: `This cell needs ${circle}, and that is this cell: none of them can be the first.\n` };
       const other = document.getElementById(id);
       if (!(other instanceof TensorGrad)) return { status: 'error', text: `This cell needs "${id}", and no cell has this id.\n` };
       const { status } = await other._once();
       if (status !== 'ok') return { status: 'error', text: `This cell needs "${id}", which did not end well.\n` };
     }
     return null;
+  }
+
+  /** Ids of the cells that have to run before this one. */
+  get _needs() {
+    return (this.getAttribute('needs') ?? '').split(/\s+/).filter(Boolean);
+  }
+
+  /** @returns {string} how this cell needs itself by way of another, in words; empty where it does not */
+  _circle(id, way = []) {
+    const other = document.getElementById(id);
+    const names = [...way, JSON.stringify(id)];
+    if (other === this) return names.join(', which needs ');
+    if (!(other instanceof TensorGrad) || names.length !== new Set(names).size) return '';
+    return other._needs.map((next) => this._circle(next, names)).find(Boolean) ?? '';
   }
 
   _sink(cell) {

@@ -3,11 +3,11 @@
 const LITTLE = 2; // GB
 
 /**
- * @param {{isolated: boolean, suspends: boolean, memory: number | undefined}} found
- *   whether the page is cross-origin isolated, whether WebAssembly can be suspended, and the device's GB
+ * @param {{isolated: boolean, suspends: boolean, memory: number | undefined, kept?: string}} found
+ *   whether the page is cross-origin isolated, whether WebAssembly can be suspended, the device's GB, and what a reload leaves
  * @returns {string[]} a remark for each
  */
-export function limitsOf({ isolated, suspends, memory }) {
+export function limitsOf({ isolated, suspends, memory, kept = 'The program and the history are kept.' }) {
   const remarks = [];
   if (!isolated) {
     remarks.push(
@@ -24,7 +24,7 @@ export function limitsOf({ isolated, suspends, memory }) {
   if (memory !== undefined && memory <= LITTLE) {
     remarks.push(
       `This device has little memory (${memory} GB). Keep batches and data small; where the browser reloads the page by ` +
-        'itself, memory was full. The program and the history are kept.',
+        `itself, memory was full. ${kept}`,
     );
   }
   return remarks;

@@ -7,8 +7,8 @@ const SITE = new URL('../', import.meta.url);
 const PACKAGES = ['numpy', 'tensorgrad-webgpu'];
 const PAGE_MODULES = [
   '__init__.py', 'blocks.py', 'checking.py', 'completing.py', 'connecting.py', 'console.py', 'describing.py', 'displaying.py',
-  'files.py', 'forgotten.py', 'frames.py', 'hints.py', 'inspecting.py', 'pictures.py', 'plotting.py', 'replaced.py',
-  'showing.py', 'stages.py',
+  'files.py', 'forgotten.py', 'frames.py', 'hints.py', 'inspecting.py', 'keeping.py', 'pictures.py', 'plotting.py',
+  'replaced.py', 'showing.py', 'stages.py',
 ];
 
 const at = (path) => new URL(path, SITE).href;

@@ -155,6 +155,10 @@ def test_a_cell_is_accessible_at_every_width_in_light_and_dark(open_post: Callab
     page.keyboard.press("Tab")
     focused = "document.activeElement.shadowRoot.activeElement.getAttribute('aria-label')"
     assert page.evaluate(focused) == "The fit: output"
+    # Cells that need each other say so, where they would wait for ever.
+    page.evaluate("document.getElementById('data').setAttribute('needs', 'fit')")
+    post.press("data", "Run")
+    assert 'This cell needs "fit", which needs "data", and that is this cell' in post.ends("data", "✗ error")
     assert post.problems == []
 
 

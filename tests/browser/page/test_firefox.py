@@ -110,6 +110,26 @@ def test_a_traceback_marks_the_line(firefox: FirefoxPage) -> None:
     assert firefox.text(".cm-wrong-line") == "return a / 0"
 
 
+def test_lessons_run_train_and_go_on_after_a_reload(firefox: FirefoxPage, server: StaticServer) -> None:
+    ready = "!document.querySelector('#play').disabled && document.querySelector('.cell .cm-content') !== null"
+    firefox.open(f"{server.url}{SUB_PATH}lessons/line.html")
+    firefox.wait(ready)
+    firefox.click("[data-code='loss.py'] button.primary")
+    firefox.wait("document.querySelector('[data-code=\"loss.py\"]').dataset.runs === '2'")
+    assert "a flat line" in firefox.text("[data-code='loss.py'] .cell-output")
+    firefox.open(f"{server.url}{SUB_PATH}lessons/pattern.html")
+    firefox.wait(ready)
+    firefox.click("#step")
+    firefox.wait("document.querySelector('#note').innerText.includes('keeps the weights')")
+    # A reload brings back what buttons were; they wait for Python all the same.
+    firefox.reload()
+    assert "recorded run" in firefox.text("#note")
+    assert firefox.read("document.querySelector('#play').disabled")
+    firefox.wait(ready)
+    firefox.wait("document.querySelector('#note').innerText.includes('Trained 1 step last time')")
+    assert firefox.text("#steps") == "1"
+
+
 def test_the_page_had_no_errors_and_its_policy_refused_nothing(firefox: FirefoxPage) -> None:
     assert firefox.problems() == []
     # Such things are noticed: an inline script is refused.

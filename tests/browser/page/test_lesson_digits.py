@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from lesson_driver import PHONE, WIDE, answer, open_lesson
+from lesson_driver import PHONE, WIDE, answer, lose_the_gpu, open_lesson
 from page_driver import SUB_PATH, TRAIN, Repl
 from tensorgrad.testing.server import StaticServer
 
@@ -59,6 +59,13 @@ def test_a_drawn_three_is_a_three(open_page: Callable[..., Repl], url: str) -> N
     lesson.keep("lesson-digits")
     assert "accuracy of all digits" in lesson.check("try_each.py")
     assert lesson.check("try_each.py", answer("digits", "each")).startswith("✓ Right")
+    # The next visit goes on from there.
+    trained, accuracy = lesson.text("steps"), lesson.text("accuracy")
+    page.reload()
+    lesson.wait_ready()
+    expect(page.locator("#note")).to_contain_text(f"Trained {trained} steps last time. Train goes on")
+    expect(page.locator("#accuracy")).to_have_text(accuracy)
+    expect(page.locator("#steps")).to_have_text(trained)
     assert lesson.problems == []
 
 
@@ -77,4 +84,9 @@ def test_on_a_phone_a_test_digit_is_looked_at(open_page: Callable[..., Repl], ur
     assert "exp(1000) is infinite" in lesson.check("try_softmax.py", half)
     assert lesson.check("try_softmax.py", answer("digits", "softmax")).startswith("✓ Right")
     lesson.keep("lesson-digits")
+    # A check finds the GPU lost: that is nobody's mistake.
+    lose_the_gpu(lesson, "try_softmax.py")
+    assert "took the GPU away" in lesson.check("try_each.py", "per_digit = np.ones(10)")
+    lesson.wait_ready()
+    assert "The accuracy of the digit 0" in lesson.check("try_each.py")
     assert lesson.problems == []

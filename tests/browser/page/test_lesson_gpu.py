@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from lesson_driver import PHONE, WIDE, LessonPage, answer, open_lesson
+from lesson_driver import PHONE, WIDE, LessonPage, answer, lose_the_gpu, open_lesson
 from page_driver import SUB_PATH, TRAIN, Repl
 from tensorgrad.testing.server import StaticServer
 
@@ -85,6 +85,18 @@ def test_fusion_is_faster_and_every_stage_is_linked(open_page: Callable[..., Rep
     expect(page.locator("#apart-kernels")).to_have_text("3")
     expect(page.locator("#fused-clock")).to_have_text("–")
     lesson.keep("lesson-gpu")
+    # The GPU is lost: what is measured finds out, the cells run again, for the size that was chosen.
+    lose_the_gpu(lesson, "try_two.py")
+    page.click("#play")
+    expect(page.locator("#note")).to_contain_text("took the GPU away")
+    expect(page.locator("#play")).to_be_enabled(timeout=TRAIN)
+    expect(page.locator("#graph")).to_contain_text("f32[8192, 64]", timeout=TRAIN)
+    page.click("#play")
+    expect(page.locator("#note")).to_contain_text("Fused, a run is", timeout=TRAIN)
+    # In a cell of the reader's, too.
+    lose_the_gpu(lesson, "try_two.py")
+    jitted = "import numpy as np\nprint(await tg.jit(lambda x: x + 1)(np.float32([41])))"
+    assert "42" in lesson.run("try_one.py", jitted)
     lesson.run("relu.py", source.replace("tg.sin(x)", "tg.sin(y)"))
     expect(page.locator("#note")).to_contain_text("raised an error")
     expect(lesson.cell("relu.py").locator(".cell-output")).to_contain_text("NameError: name 'y' is not defined")

@@ -82,6 +82,11 @@ def test_the_exercises_say_what_is_wrong(open_page: Callable[..., Repl], url: st
     assert max(lesson.numbers_beside_lines()) < 1
     assert "At slope -0.6, height 0.6, to_slope is" in lesson.check("try_absolute.py")
     assert lesson.check("try_absolute.py", answer("line", "absolute")).startswith("✓ Right")
+    # What is edited is not what was checked.
+    lesson.cell("try_absolute.py").locator(".cm-content").press_sequentially("#")
+    verdict = lesson.cell("try_absolute.py").locator(".verdict")
+    expect(verdict).to_have_text("Edited since it was checked.")
+    expect(verdict).not_to_have_attribute("data-passed", re.compile(""))
     assert "the walk leaves the picture" in lesson.check("try_rate.py")
     assert "too large: it jumps over the valley" in lesson.check("try_rate.py", "my_rate = 0.99")
     assert "too small" in lesson.check("try_rate.py", "my_rate = 0.1")

@@ -40,6 +40,11 @@ def test_the_spiral_is_learned_with_the_suggested_settings(open_page: Callable[.
     assert 50 < reached < 1500
     assert page.locator("#answer").evaluate("canvas => canvas.toDataURL()") != drawn
     print(f"{lesson.text('speed')} steps and {lesson.text('pictures')} pictures a second")
+    # The strength of nothing: the network stays.
+    page.select_option("#strength", "0.01")
+    expect(page.locator("#note")).to_contain_text("as soon as L1 or L2 is chosen")
+    assert int(lesson.text("steps")) >= reached
+    assert "0.01 *" not in lesson.code("program.py")
     # What runs over and over is kept once.
     count = "import linecache\nprint(sum(name.startswith('<input') for name in linecache.cache))"
     assert int(lesson.run("try_small.py", count)) < 15
@@ -59,9 +64,28 @@ def test_the_spiral_is_learned_with_the_suggested_settings(open_page: Callable[.
     runs = int(lesson.cell("program.py").get_attribute("data-runs") or 0)
     page.click("#step")
     expect(lesson.cell("program.py")).to_have_attribute("data-runs", str(runs + 1), timeout=TRAIN)
-    expect(page.locator("#note")).to_contain_text("Live")
+    expect(page.locator("#note")).to_contain_text("Trained 1 step before.")
     page.click("#step")
-    expect(page.locator("#steps")).to_have_text("1")
+    expect(page.locator("#steps")).to_have_text("2")
+    # The next visit goes on, with these settings.
+    kept = "import tensorgrad as tg\nprint(await tg.browser.kept())"
+    for _ in range(2):  # the step's end, then the keeping
+        assert "lesson pattern" in lesson.run("try_small.py", kept)
+    page.reload()
+    lesson.wait_ready()
+    expect(page.locator("#note")).to_contain_text("Trained 2 steps last time. Play goes on from there")
+    expect(page.locator("#steps")).to_have_text("2")
+    expect(page.locator("#depth")).to_have_value("1")
+    # What is no file of weights is left aside; the lesson works.
+    lesson.run("try_small.py", "import tensorgrad as tg\nawait tg.browser.keep('lesson pattern', b'junk')")
+    page.reload()
+    lesson.wait_ready()
+    expect(page.locator("#note")).to_contain_text("does not fit this network")
+    page.click("#step")
+    expect(page.locator("#note")).to_contain_text("keeps the weights")
+    page.click("#over")
+    expect(page.locator("#note")).to_contain_text("A new network", timeout=TRAIN)
+    assert lesson.run("try_small.py", kept) == "{}\n"
     assert lesson.problems == []
 
 
@@ -76,6 +100,9 @@ def test_on_a_phone_the_reader_changes_the_pattern_and_the_loss(open_page: Calla
     page.evaluate("scrollTo(0, 0)")
     assert lesson.places() == before
     assert "choose the circles" in lesson.check("try_small.py")
+    for link, place in (("controls", "#data"), ("Play", "#play")):
+        page.get_by_role("link", name=link, exact=True).click()
+        expect(page.locator(place)).to_be_in_viewport()
     page.select_option("#data", "circles")
     expect(page.locator("#note")).to_contain_text("A new network", timeout=TRAIN)
     assert "at most 25" in lesson.check("try_small.py")

@@ -40,6 +40,7 @@ def test_what_is_written_is_recognised_in_eight_of_ten(open_page: Callable[..., 
     expect(page.locator("#steps")).not_to_have_text("0")
     lesson.wait_ready()
     expect(page.locator("#steps")).to_have_text("0")
+    expect(page.locator("#loss")).to_have_text("–")  # and not that of the recorded run
     untrained = float(lesson.text("recognised").removesuffix(" %"))
     assert untrained < 30
     page.click("#play")

@@ -6,6 +6,7 @@ import { TextBlock } from '../../js/text.js';
 import { make, set } from './make.js';
 
 const MOST_SHOWN = 12; // pictures and tables
+const WAITS = 2000; // ms until a cell says what it waits for
 const STOPS_AFTER = 600; // ms that what the picture runs may take before it can be stopped; less would flicker
 
 let made = 0; // cells
@@ -16,13 +17,15 @@ export class Cell {
    *   there is room for from the start, so that the text below stays where it is.
    * @param {object} host
    * @param {(cell: Cell, source: string) => Promise<object>} host.run
-   * @param {() => void} host.stop and what `CodeField` asks of its host
+   * @param {() => void} host.stop
+   * @param {() => Cell | undefined} [host.busy] the cell whose code runs
+   * @param {(cell: Cell) => void} [host.edited] and what `CodeField` asks of its host
    */
   constructor(root, host) {
     this.root = root;
     this.original = '';
     this._host = host;
-    const title = root.dataset.title ?? 'Code';
+    const title = (this.title = root.dataset.title ?? 'Code');
     root.classList.add('cell');
     root.setAttribute('role', 'group');
     root.setAttribute('aria-label', title);
@@ -62,12 +65,25 @@ export class Cell {
     return this._host.run(this, this.code.text);
   }
 
-  /** The run waits for its turn. */
+  /** Whether its code runs, or the picture's that calls it. */
+  get busy() {
+    return !this._stop.disabled;
+  }
+
+  /** The run waits for its turn; where that takes long, it says for what: it may wait for ever. */
   waiting() {
     this._state.textContent = 'waits for Python';
+    clearTimeout(this._wait);
+    this._wait = setTimeout(() => {
+      const other = this._host.busy?.();
+      if (!other || other === this) return;
+      const what = `Waits until “${other.title}” has ended: one Python runs one cell after the other. `;
+      this.write('note', `${what}If that waits for this one, neither ends, until you stop it there.\n`);
+    }, WAITS);
   }
 
   begin() {
+    clearTimeout(this._wait);
     this.clear();
     this.code.mark(null);
     this._state.textContent = 'running';
@@ -95,7 +111,7 @@ export class Cell {
     this._stop.disabled = true;
     this.root.dataset.state = status;
     this.root.dataset.runs = Number(this.root.dataset.runs ?? 0) + 1;
-    this._state.textContent = { ok: '✓ done', error: '✗ error', interrupted: '◼ stopped', failed: '✗ no Python', restarted: '↻ restarted' }[status] ?? status;
+    this._state.textContent = { ok: '✓ done', error: '✗ error', interrupted: '◼ stopped', failed: '✗ no Python', restarted: '↻ restarted', crashed: '✗ crashed' }[status] ?? status;
     this._time.textContent = milliseconds === undefined ? '' : seconds(milliseconds);
     this._tell(answer);
     if (status === 'error' && line) this.code.mark(line);
@@ -131,6 +147,7 @@ export class Cell {
   _edited() {
     this._frame.style.setProperty('--lines', this.code.text.split('\n').length);
     this._restore.disabled = !this.edited;
+    this._host.edited?.(this);
   }
 }
 

@@ -16,6 +16,7 @@ const pad = new Pad(part('pad'), drawn);
 const [over, some] = ['over', 'some'].map(part);
 const training = new Training(lesson, {
   cell: 'learn.py',
+  look: 'await guess()\nshow(step=done, accuracy=await accuracy())',
   recorded: 'recorded/digits.json',
   milliseconds: 500,
   curves: ({ loss }) => ({ loss }),

@@ -34,7 +34,7 @@ function show(values) {
   if (values.ways) {
     told = values;
     times = null;
-    if (live && !busy) note('Compiled both ways. Press Measure for the times.');
+    if (live && !busy) lesson.note('Compiled both ways. Press Measure for the times.');
   }
   if (values.times) take(values.times);
   if (told && (values.ways || values.fusion !== undefined)) stages.show(told, way());
@@ -42,13 +42,13 @@ function show(values) {
 }
 
 function take(found) {
-  if (found.no_gpu) note('There is no GPU here, so nothing is timed; the kernels are those that a GPU would run.', 'error');
+  if (found.no_gpu) lesson.note('There is no GPU here, so nothing is timed; the kernels are those that a GPU would run.', 'error');
   if (!found.fused || found.n !== told?.n) return;
   times = found;
   sizes.add(found.n, found);
   const ratio = found.apart.clock / found.fused.clock;
   const untimed = found.fused.kernels.length ? '' : ' This browser’s GPU has no timestamps, so the kernels alone have no times.';
-  note(`Fused, a run is ${ratio.toFixed(2)} times as fast by the clock: medians, measured by turns.${untimed}`);
+  lesson.note(`Fused, a run is ${ratio.toFixed(2)} times as fast by the clock: medians, measured by turns.${untimed}`);
   lesson.say(part('note').textContent);
 }
 
@@ -69,11 +69,6 @@ function write() {
   if (!live) part('size-value').textContent = told.n.toLocaleString('en');
 }
 
-function note(text, kind = '') {
-  part('note').textContent = text;
-  part('note').dataset.kind = kind;
-}
-
 // What Python does
 
 const run = (source) => lesson.call(source, lesson.cell(EXPRESSION));
@@ -92,7 +87,7 @@ async function look() {
 }
 
 async function measure() {
-  note('Both are compiled for the GPU, then timed by turns …');
+  lesson.note('Both are compiled for the GPU, then timed by turns …');
   return run('await measure()');
 }
 
@@ -122,6 +117,16 @@ function label() {
   part('size-value').textContent = (2 ** Number(size.value)).toLocaleString('en');
 }
 
+/** Another text of the expression that ran well is compiled. */
+function observed(root) {
+  const made = new MutationObserver(() => {
+    sizes.clear();
+    if (live && root.dataset.state === 'ok') look();
+  });
+  made.observe(root, { attributes: true, attributeFilter: ['data-runs'] });
+  return made;
+}
+
 work.addEventListener('change', async () => {
   const cell = lesson.cell(EXPRESSION);
   cell.set(await lesson.text(work.value));
@@ -137,28 +142,25 @@ all.addEventListener('click', () => {
 });
 groupSize.addEventListener('change', () => run(`LANES = ${groupSize.value}\ngroups()`));
 
+lesson.govern(controls);
 const recording = new Recording('recorded/gpu.json', show, 3000);
 let begun = false;
+let observer = null; // of the expression's cell
 lesson.addEventListener('show', ({ detail }) => {
   recording.stop();
   show(begun ? detail : { ...detail, work: EXPRESSION, fusion: true });
   begun = true;
 });
 lesson.addEventListener('ready', () => {
-  if (!live) {
-    // Another text of the expression that ran well is compiled.
-    const { root } = lesson.cell(EXPRESSION);
-    new MutationObserver(() => {
-      sizes.clear();
-      if (root.dataset.state === 'ok') look();
-    }).observe(root, { attributes: true, attributeFilter: ['data-runs'] });
-  }
   live = true;
-  for (const control of controls) control.disabled = false;
+  if (observer) {
+    run(`LANES = ${groupSize.value}\ngroups()`); // the cells that have run again know nothing of the controls
+    look();
+  }
+  observer ??= observed(lesson.cell(EXPRESSION).root);
   label();
-  note('Live: take an expression, turn fusion off and on, and measure.');
+  lesson.note('Live: take an expression, turn fusion off and on, and measure.');
 });
-lesson.addEventListener('wrong', () => note('The code raised an error, or was stopped: it stands below the expression.', 'error'));
-lesson.addEventListener('lost', ({ detail }) => note(`${detail}: the cells run again.`));
-note('A recorded run, until Python is here. Point at a line.', 'recorded');
+lesson.addEventListener('lost', () => (live = false));
+lesson.note('A recorded run, until Python is here. Point at a line.', 'recorded');
 lesson.open();

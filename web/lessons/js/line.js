@@ -58,11 +58,6 @@ function fixed(value, digits = 4) {
   return text.replace('-', '−');
 }
 
-function note(text, kind = '') {
-  part('note').textContent = text;
-  part('note').dataset.kind = kind;
-}
-
 const run = (source) => lesson.call(source, lesson.cell('descend.py'));
 const send = latest(run);
 
@@ -102,7 +97,7 @@ async function playOn() {
     const far = last.gradient && Math.hypot(...last.gradient);
     if (!(far > ARRIVED)) {
       pause();
-      note(Number.isFinite(far) ? `Arrived after ${steps} steps: the gradient is nearly zero.` : 'The walk has left the picture: the rate is too large.');
+      lesson.note(Number.isFinite(far) ? `Arrived after ${steps} steps: the gradient is nearly zero.` : 'The walk has left the picture: the rate is too large.');
       lesson.say(part('note').textContent);
       return;
     }
@@ -119,7 +114,7 @@ play.addEventListener('click', () => {
   if (playing) return pause();
   playing = true;
   play.textContent = 'Pause';
-  note('Each step is one call of descend(), below.');
+  lesson.note('Each step is one call of descend(), below.');
   return playOn();
 });
 step.addEventListener('click', () => {
@@ -128,7 +123,7 @@ step.addEventListener('click', () => {
 });
 over.addEventListener('click', () => {
   pick(-0.6, 0.6);
-  note('Back at the start.');
+  lesson.note('Back at the start.');
 });
 add.addEventListener('click', () => points.add([0, 0.5]));
 for (const name of ['slope', 'height']) {
@@ -147,19 +142,13 @@ lesson.addEventListener('show', ({ detail }) => {
   recording.stop();
   show(detail);
 });
+lesson.govern([...buttons, ...Object.values(sliders)]);
 lesson.addEventListener('ready', () => {
-  for (const control of [...buttons, ...Object.values(sliders)]) control.disabled = false;
+  run(`rate = ${sliders.rate.value}`); // the cells that have run know nothing of the slider
   path = path.slice(-1);
   steps = 0;
-  note('Live: press Step or Play, drag the points, click into the map.');
+  lesson.note('Live: press Step or Play, drag the points, click into the map.');
 });
-lesson.addEventListener('wrong', () => {
-  pause();
-  note('The code raised an error, or was stopped: it stands below its cell.', 'error');
-});
-lesson.addEventListener('lost', ({ detail }) => {
-  pause();
-  note(`${detail}: the cells run again.`);
-});
-note('A recorded run, until Python is here.', 'recorded');
+for (const type of ['wrong', 'lost']) lesson.addEventListener(type, pause);
+lesson.note('A recorded run, until Python is here.', 'recorded');
 lesson.open();

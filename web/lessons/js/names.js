@@ -19,13 +19,14 @@ const [step, over, letter, finish, beginning, temperature] =
   ['step', 'over', 'letter', 'finish', 'beginning', 'temperature'].map(part);
 const training = new Training(lesson, {
   cell: 'learn.py',
+  look: 'await look()\nawait test()',
   recorded: 'recorded/names.json',
   milliseconds: 700,
   curves: ({ loss, test, bigrams }) => ({ training: loss, test, bigrams }),
   show,
   controls: [part('play'), step, over, letter, finish, beginning],
   words: {
-    recorded: 'A recorded run, until Python is here. The temperature can be changed already.',
+    recorded: 'A recorded run, until Python is here. Temperature works already.',
     live: 'Live: press Train, and type the beginning of a name.',
   },
   async play() {

@@ -1,5 +1,6 @@
 // Lesson 2: the controls write a program; this page runs it, step by step.
 
+import { load, save } from '../../js/storage.js';
 import { Lesson } from './lesson.js';
 import { grid } from './grid.js';
 import { make, part } from './make.js';
@@ -8,15 +9,17 @@ import { DEFAULTS, FEATURES, program } from './pattern_program.js';
 import { Training } from './training.js';
 
 const CELL = 'program.py';
+const SETTINGS = 'tensorgrad.pattern'; // of the weights that are kept
 const NUMBERS = new Set(['noise', 'batch', 'depth', 'width', 'strength', 'rate', 'seed']);
 
 const lesson = new Lesson('pattern');
 const answer = new Answer(part('answer'), part('show-test'));
 const network = new Network(part('network'), choose);
-const settings = { ...DEFAULTS };
+const settings = { ...DEFAULTS, ...kept() };
 const [step, over] = ['step', 'over'].map(part);
 const training = new Training(lesson, {
   cell: CELL,
+  look: 'await advance(0)',
   recorded: 'recorded/pattern.json',
   milliseconds: 200,
   curves: ({ train, test }) => ({ training: train.loss, test: test.loss }),
@@ -27,6 +30,7 @@ const training = new Training(lesson, {
     live: 'Live: press Play. Point at a neuron to see what it answers.',
   },
   play,
+  kept: () => save(SETTINGS, JSON.stringify(settings)),
 });
 const run = (source) => training.run(source);
 
@@ -37,6 +41,17 @@ let speed = { since: 0, steps: 0, pictures: 0 };
 
 // Controls
 
+/** @returns {object} those of the last visit */
+function kept() {
+  try {
+    return JSON.parse(load(SETTINGS)) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+settings.features = [settings.features].flat().filter((name) => name in FEATURES);
+if (!settings.features.length) settings.features = DEFAULTS.features;
 for (const [name, [label]] of Object.entries(FEATURES)) {
   const box = make('input', { type: 'checkbox', name: 'feature', value: name, checked: settings.features.includes(name) });
   part('features').append(make('label', { className: 'check' }, box, label));
@@ -44,7 +59,9 @@ for (const [name, [label]] of Object.entries(FEATURES)) {
 
 const controls = [...document.querySelectorAll('[data-setting]')];
 for (const control of controls) {
-  control.value = String(settings[control.dataset.setting]);
+  const name = control.dataset.setting;
+  control.value = String(settings[name]);
+  if (control.value !== String(settings[name])) control.value = String((settings[name] = DEFAULTS[name])); // kept by another version
   control.addEventListener('input', () => label(control));
   control.addEventListener('change', () => changed(control));
   label(control);
@@ -65,7 +82,8 @@ function changed(control) {
   const name = control.dataset.setting;
   if (name === 'seed') control.value = String(Math.max(0, Math.round(Number(control.value) || 0)));
   settings[name] = NUMBERS.has(name) ? Number(control.value) : control.value;
-  if (name === 'rate' && training.live && !rebuilding) setRate();
+  if (name === 'strength' && settings.regularisation === 'none') training.note('The strength counts as soon as L1 or L2 is chosen.');
+  else if (name === 'rate' && training.live && !rebuilding) setRate();
   else rebuild();
 }
 
@@ -136,7 +154,11 @@ step.addEventListener('click', () => {
   training.pause();
   run('await advance(1)');
 });
-over.addEventListener('click', restart);
+over.addEventListener('click', () => {
+  save(SETTINGS, '');
+  training.forget();
+  restart();
+});
 
 // What is shown
 

@@ -9,6 +9,7 @@ import { Plane } from './pictures_plane.js';
 import { Training } from './training.js';
 
 const STEPS = 10; // a picture
+const ENDS = [3, 8]; // the digits that `learn.py` begins with
 
 const lesson = new Lesson('pictures');
 const plane = new Plane(part('plane'), part('plane-tiles'), part('marks'), (x, y) => {
@@ -31,6 +32,7 @@ const ten = Array.from({ length: 10 }, (_, digit) => {
 });
 const training = new Training(lesson, {
   cell: 'learn.py',
+  look: 'await look()',
   recorded: 'recorded/pictures.json',
   milliseconds: 500,
   curves: ({ loss }) => ({ loss }),
@@ -41,6 +43,7 @@ const training = new Training(lesson, {
     training.note(`Each picture is one call of advance(${STEPS}), below.`);
     while (training.playing && (await run(`await advance(${STEPS})`)));
   },
+  ready: () => ends.every(({ value }, i) => Number(value) === ENDS[i]) || between(), // the cells know nothing of the choice
 });
 const run = (source) => training.run(source);
 const move = latest(run);
@@ -53,7 +56,7 @@ const samples = Array.from({ length: 20 }, () => {
 const way = Array.from({ length: 12 }, () => make('canvas', { width: 28, height: 28 }));
 part('way').append(...way);
 for (const [i, select] of ends.entries()) {
-  select.append(...ten.map((_, digit) => make('option', { selected: digit === [3, 8][i] }, String(digit))));
+  select.append(...ten.map((_, digit) => make('option', { selected: digit === ENDS[i] }, String(digit))));
 }
 
 // What is shown

@@ -1,6 +1,9 @@
-// A recorded run: shown while Python loads, until the live one takes its place.
+// A recorded run: shown while Python loads, until the live one takes its place. What moves by itself can be paused.
 
+import { part } from './make.js';
 import { decoded } from './values.js';
+
+const REST = 12; // pictures that the end stays for, before it begins again
 
 export class Recording {
   /**
@@ -9,34 +12,52 @@ export class Recording {
    * @param {number} milliseconds between two pictures
    */
   constructor(url, show, milliseconds = 160) {
-    this._stopped = false;
-    this._play(url, show, milliseconds);
+    this._show = show;
+    this._milliseconds = milliseconds;
+    this._next = 0; // picture
+    this._button = part('pause-recording');
+    this._button.addEventListener('click', () => (this._timer ? this._pause() : this._play()));
+    this._open(url);
   }
 
+  /** For good. */
   stop() {
     this._stopped = true;
-    clearInterval(this._timer);
+    this._pause();
+    this._button.hidden = true;
   }
 
-  async _play(url, show, milliseconds) {
+  async _open(url) {
     const response = await fetch(url);
     if (!response.ok || this._stopped) return;
-    const frames = decoded(await response.json());
+    this._pictures = decoded(await response.json());
     if (this._stopped) return;
-    show(frames[0]);
+    this._button.hidden = false;
     // Where motion is not wanted, the end of the run is the picture.
     if (matchMedia('(prefers-reduced-motion: reduce)').matches) {
-      frames.slice(1).forEach(show);
-      return;
+      this._pictures.forEach(this._show);
+      this._next = this._pictures.length + REST;
+      this._pause();
+    } else {
+      this._step();
+      this._play();
     }
-    let next = 1;
-    this._timer = setInterval(() => {
-      if (next < frames.length) show(frames[next]);
-      next += 1;
-      if (next > frames.length + 12) {
-        next = 1; // and from the start, after a pause
-        show(frames[0]);
-      }
-    }, milliseconds);
+  }
+
+  _play() {
+    this._timer = setInterval(() => this._step(), this._milliseconds);
+    this._button.firstChild.data = 'Pause';
+  }
+
+  _pause() {
+    clearInterval(this._timer);
+    this._timer = null;
+    this._button.firstChild.data = 'Play';
+  }
+
+  _step() {
+    if (this._next >= this._pictures.length + REST) this._next = 0;
+    if (this._next < this._pictures.length) this._show(this._pictures[this._next]);
+    this._next += 1;
   }
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorgrad import DeviceLostError
 from tensorgrad_page.frames import format_exception
 
 
@@ -43,12 +44,17 @@ async def check(examine: Callable[[Work], Any], namespace: Mapping[str, Any]) ->
     Args:
         examine: is given the reader's work and returns praise, or raises Wrong; it may be a coroutine.
         namespace: of the reader's cells.
+
+    Raises:
+        DeviceLostError: the GPU went away meanwhile.
     """
     try:
         found = examine(Work(namespace))
         text = await found if inspect.isawaitable(found) else found
     except Wrong as error:
         return {"passed": False, "text": str(error)}
+    except DeviceLostError:
+        raise  # nobody's mistake: the page mends it
     except Exception as error:
         last = format_exception(error).strip().splitlines()[-1]
         return {"passed": False, "text": f"Your code raised an error when it was tried: {last}"}

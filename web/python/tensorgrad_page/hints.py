@@ -9,7 +9,7 @@ LOST = (
 GPU_FULL = "The GPU's memory is full. Smaller batches or a smaller model fit; Restart gives back what is held."
 FULL = (
     "Python's memory is full; a page gets at most 4 GB, and less on a phone. Delete what is large and not needed, or "
-    "Restart, which gives all of it back."
+    "Restart (in a lesson, load the page again), which gives all of it back."
 )
 
 

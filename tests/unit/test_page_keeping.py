@@ -1,0 +1,109 @@
+"""The weights of a lesson: kept, gone on from, put aside where they do not fit, and done without where none are."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorgrad as tg
+from tensorgrad import browser, nn, optim
+from tensorgrad.errors import CheckpointError
+
+HALF = Path(__file__).parents[2] / "web" / "python"
+NAME = "lesson test"
+
+
+@pytest.fixture
+def keeping() -> Iterator[ModuleType]:
+    sys.path.insert(0, str(HALF))
+    from tensorgrad_page import keeping
+
+    yield keeping
+    sys.path.remove(str(HALF))
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """What the browser keeps."""
+    kept: dict[str, bytes] = {}
+
+    async def put(name: str, data: bytes) -> None:
+        kept[name] = data
+
+    async def read(name: str) -> bytes | None:
+        return kept.get(name)
+
+    async def delete(name: str) -> None:
+        kept.pop(name, None)
+
+    for function, stands_for in ((put, "keep"), (read, "read"), (delete, "forget")):
+        monkeypatch.setattr(browser, stands_for, function)
+    return kept
+
+
+async def lesson(width: int = 2, steps: int = 0) -> dict[str, Any]:
+    """The namespace of a lesson's cells."""
+    specs = {"x": tg.f32[1, 3]}
+    train = await tg.compile(
+        nn.Linear(3, width), lambda model, x: model(x).sum(), optim.Adam(0.1), specs, device="numpy"
+    )
+    for _ in range(steps):
+        await train.step(x=np.ones((1, 3)))
+    return {"train": train, "done": steps}
+
+
+async def weights(namespace: dict[str, Any]) -> np.ndarray:
+    return (await namespace["train"].state_dict())["model"]["weight"]
+
+
+def test_the_next_visit_goes_on_from_the_weights(keeping: ModuleType, store: dict[str, bytes]) -> None:
+    async def visits() -> None:
+        first, second = await lesson(steps=3), await lesson()
+        assert await keeping.keep(NAME, first) is True
+        assert await keeping.resume(NAME, second) == {"steps": 3}
+        assert second["done"] == 3
+        np.testing.assert_array_equal(await weights(second), await weights(first))
+        assert await keeping.forget(NAME, second) is True
+        assert await keeping.resume(NAME, await lesson()) == {}
+
+    tg.sync(visits())
+
+
+@pytest.mark.parametrize("kind", ["wider", "damaged", "no file", "of other names"])
+def test_what_does_not_fit_is_put_aside(keeping: ModuleType, store: dict[str, bytes], kind: str) -> None:
+    async def visit() -> None:
+        whole = await (await lesson(width=4 if kind == "wider" else 2, steps=1))["train"].save()
+        other = tg.save({"elsewhere": np.ones(3, np.float32)})
+        store[NAME] = {"wider": whole, "damaged": whole[:-9], "no file": b"junk", "of other names": other}[kind]
+        namespace = await lesson()
+        before = await weights(namespace)
+        assert await keeping.resume(NAME, namespace) == {"unfit": True}
+        assert namespace["done"] == 0
+        np.testing.assert_array_equal(await weights(namespace), before)
+
+    tg.sync(visit())
+
+
+def test_what_is_not_trained_is_not_kept(keeping: ModuleType, store: dict[str, bytes]) -> None:
+    assert tg.sync(keeping.keep(NAME, tg.sync(lesson()))) is None
+    assert tg.sync(keeping.keep(NAME, {"train": "the reader's own"})) is None
+    assert tg.sync(keeping.resume(NAME, {})) == {}
+    assert store == {}
+
+
+def test_a_full_storage_or_none_is_done_without(keeping: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    namespace = tg.sync(lesson(steps=1))
+    assert tg.sync(keeping.resume(NAME, namespace)) == {}  # no IndexedDB here
+    assert tg.sync(keeping.forget(NAME, namespace)) is False
+
+    async def full(name: str, data: bytes) -> None:
+        raise CheckpointError("the browser cannot keep checkpoints: QuotaExceededError")
+
+    monkeypatch.setattr(browser, "keep", full)
+    assert tg.sync(keeping.keep(NAME, namespace)) is False
