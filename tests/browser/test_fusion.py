@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -143,7 +142,7 @@ MANY = [normal(6, 5) for _ in range(12)]
 @pytest.fixture
 def guaranteed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
     """Makes a backend keep to the number of bindings that every device has."""
-    return lambda backend: monkeypatch.setattr(backend, "limits", replace(backend.limits, storage_buffers=8))
+    return lambda backend: monkeypatch.setattr(backend, "limits", backend.limits._replace(storage_buffers=8))
 
 
 async def test_more_inputs_than_bindings(guaranteed: Callable[[Any], None]) -> None:
