@@ -159,6 +159,7 @@ export class Session extends EventTarget {
     switch (message.type) {
       case 'done':
         this._clearTimers();
+        if (this._flag) this._flag[0] = 0; // raised just after the end
         this._running = null;
         this._answer(message);
         this._setState('ready');
