@@ -59,6 +59,15 @@ def test_plot_gathers_points_and_sends_few_messages() -> None:
     assert len(sent) < 100
 
 
+def test_plot_is_told_by_what_a_call_does() -> None:
+    from tensorgrad_page.describing import told
+    from tensorgrad_page.plotting import Plot
+
+    answer = told("plot?", {"plot": Plot(print)})
+    assert "value: the height of the point" in answer
+    assert "post" not in answer  # that is the page's side
+
+
 def test_plot_numbers_steps_by_curve_and_leaves_gaps() -> None:
     from tensorgrad_page.plotting import Plot
 

@@ -42,6 +42,7 @@ class Plot:
         self._sent_at = -math.inf
         self._timer: asyncio.TimerHandle | None = None
         self._over = False  # whether the curves are those of a run before
+        self.__doc__ = type(self).__call__.__doc__  # what `plot?` and the editor tell
 
     def __repr__(self) -> str:
         return (
