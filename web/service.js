@@ -3,7 +3,8 @@
 // cross-origin isolation, with which a busy loop of Python can be interrupted.
 
 const VERSION = 'unversioned'; // of the site's files; the build writes it here, so that a new site is a new service worker
-const CACHE = `tensorgrad-${VERSION}`;
+const OURS = `tensorgrad ${self.registration.scope} `; // another copy of the site on this host keeps its own
+const CACHE = OURS + VERSION;
 const ISOLATED = new Set(['document', 'iframe', 'worker', 'sharedworker']);
 const HEADERS = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' };
 const DOCS = new URL('docs/', self.registration.scope).href; // hundreds of pages, which are kept as one packed file
@@ -46,7 +47,7 @@ async function keep() {
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, work));
-    for (const name of await caches.keys()) if (name.startsWith('tensorgrad-') && name !== CACHE) await caches.delete(name);
+    for (const name of await caches.keys()) if (name.startsWith(OURS) && name !== CACHE) await caches.delete(name);
     return true;
   } catch (error) {
     console.warn(`The site is not kept for use without a network: ${error.message}`);
@@ -72,6 +73,12 @@ async function fetched(request) {
 
 async function kept(request) {
   const file = fileOf(request);
+  const found = await find(file);
+  if (found || request.mode !== 'navigate') return found;
+  return (await find(`${file}/index.html`)) ? Response.redirect(`${file}/`) : null; // a folder, as servers have it
+}
+
+async function find(file) {
   // Not of this version alone: an older one is better than none.
   return (await caches.match(file)) ?? (file.startsWith(DOCS) ? unpacked(file.slice(DOCS.length)) : null);
 }
@@ -93,7 +100,7 @@ function fileOf(request) {
 }
 
 function isolated(response) {
-  if (response.type === 'opaqueredirect' || response.headers.has('Cross-Origin-Embedder-Policy')) return response;
+  if (response.type === 'opaqueredirect' || response.headers.has('Location') || response.headers.has('Cross-Origin-Embedder-Policy')) return response;
   const { status, statusText } = response;
   const headers = new Headers(response.headers);
   for (const [name, value] of Object.entries(HEADERS)) headers.set(name, value);

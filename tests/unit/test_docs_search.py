@@ -55,6 +55,7 @@ ANSWERS = {
     "embed it in my page": {"For your page"},
     "where": {"tg.where"},
     "to": {"Tensor.to"},
+    "constructor": set(),  # a name that every object of JavaScript has
     "nn.conv2d": {"nn.Conv2d"},
     "train.save": {"Train.save"},
 }

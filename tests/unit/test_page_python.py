@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import doctest
 import inspect
@@ -66,6 +67,41 @@ def test_plot_is_told_by_what_a_call_does() -> None:
     answer = told("plot?", {"plot": Plot(print)})
     assert "value: the height of the point" in answer
     assert "post" not in answer  # that is the page's side
+
+
+def test_what_raises_where_it_is_asked_is_told_by_its_type() -> None:
+    from tensorgrad_page.describing import told
+
+    class Odd:
+        shape, dtype = 5, "f"
+
+    class Raises:
+        def __repr__(self) -> str:
+            raise ValueError
+
+        def __getattr__(self, name: str) -> Any:
+            raise ValueError(name)
+
+    def default(x: object = Raises()) -> None:  # its repr is what matters
+        pass
+
+    names = {"odd": Odd(), "raises": Raises(), "default": default}
+    assert told("odd?", names) == "odd: Odd\n"
+    assert told("?raises", names) == "raises: Raises\n"
+    assert told("default ??", names) == "default(...)\n"
+    assert told("raises.more?", names) == "Nothing is known of raises.more.\n"
+
+
+def test_a_sleep_that_a_stop_has_ended_ends_once() -> None:
+    from tensorgrad_page.replaced import set_result_unless_done
+
+    async def ended() -> int:
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        future.set_result(1)
+        set_result_unless_done(future, 2)
+        return future.result()
+
+    assert asyncio.run(ended()) == 1
 
 
 def test_plot_numbers_steps_by_curve_and_leaves_gaps() -> None:

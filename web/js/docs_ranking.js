@@ -9,6 +9,7 @@ const SILENT = new Set( // words that say nothing of what a question is about
 );
 const FAINT = new Set(['function', 'layer', 'model', 'tensor', 'weight']); // and those that everything here is about
 const SAME = { // what others call what the documentation has by another name
+  __proto__: null,
   concatenate: 'concat', csv: 'file', dense: 'linear', ema: 'averages', embed: 'page', fc: 'linear', freeze: 'frozen', gpu: 'webgpu', gradient: 'grad',
   inference: 'predictor', initialize: 'initial', jupyter: 'jupyterlite', lr: 'rate', multiplication: 'matmul', notebook: 'jupyterlite',
   predict: 'predictor', scheduler: 'schedule',

@@ -23,7 +23,7 @@ export class Repl {
     this.session = new Session();
     this._history = new History();
     this._transcript = new Transcript(parts.list, parts.scroller);
-    this._queued = null;
+    this._queued = []; // what was entered while Python loads
     this._kept = new Kept();
     this._editor = new Editor(parts.area, parts.completions, {
       history: this._history,
@@ -57,9 +57,9 @@ export class Repl {
     } else if (this.session.state === 'running') {
       this._say('Python is busy. Ctrl+C stops it; what you typed stays here.');
     } else if (this.session.state === 'loading') {
-      this._queued?.resolve(undefined);
+      if (input.title !== null) this._drop(({ input: { title } }) => title !== null); // Run pressed again
       this._say('This runs as soon as Python is loaded.');
-      return new Promise((resolve) => (this._queued = { input, resolve }));
+      return new Promise((resolve) => this._queued.push({ input, resolve }));
     } else {
       return this._run(input);
     }
@@ -87,11 +87,16 @@ export class Repl {
   }
 
   restart(why = '') {
-    this._queued?.resolve(undefined);
-    this._queued = null;
+    this._drop(() => true);
     this.session.restart();
     this._transcript.note(`${why} Python restarted. Names and files are gone; the history stays.`.trim());
     this._editor.focus();
+  }
+
+  /** Takes what waits for Python, and is meant, out of the queue. */
+  _drop(meant) {
+    this._queued.filter(meant).forEach(({ resolve }) => resolve(undefined));
+    this._queued = this._queued.filter((one) => !meant(one));
   }
 
   clear() {
@@ -171,12 +176,9 @@ export class Repl {
   _changed(state) {
     this._status.state(state);
     this._parts.stop.disabled = state !== 'running';
-    if (state === 'ready' && this._queued) {
-      const { input, resolve } = this._queued;
-      this._queued = null;
-      // A message may still be on its way into the transcript: run after it.
-      queueMicrotask(() => resolve(this._run(input)));
-    }
+    const next = state === 'ready' && this._queued.shift();
+    // Messages, and the outcome of the input before, may still be on their way into the transcript: run after them.
+    if (next) setTimeout(() => next.resolve(this._run(next.input)));
   }
 
   /** Once, above what is run. */

@@ -6,6 +6,7 @@ const BUSY_AFTER = 80; // ms without an answer after which Python is taken to be
 const PATIENCE = 150; // ms that an input which waits has to stop by itself, once it has heard
 const STUCK_AFTER = 2000;
 const INTERRUPT = 2; // SIGINT
+const RESTARTED = { status: 'restarted', items: [], start: 0, found: null }; // the answer to what an ended Python was asked
 
 /**
  * Events: `state` (detail: 'loading' | 'ready' | 'running' | 'failed'), and the worker's messages
@@ -57,7 +58,7 @@ export class Session extends EventTarget {
     this.state = 'loading';
     this._clearTimers();
     this._running = null;
-    for (const resolve of this._waiting.values()) resolve({ status: 'restarted', items: [], start: 0, found: null });
+    for (const resolve of this._waiting.values()) resolve(RESTARTED);
     this._waiting.clear();
   }
 
@@ -74,6 +75,7 @@ export class Session extends EventTarget {
    * @returns {Promise<{status: string, text?: string, milliseconds?: number}>}
    */
   async run(source, force = false, program = false) {
+    if (!this._worker) return RESTARTED;
     const id = this._nextId++;
     this._running = id;
     this._started = this._toStop = false;

@@ -147,6 +147,15 @@ def test_files_are_downloaded_and_chosen(repl: Repl) -> None:
     assert repl.run("data") == r"b'\x00\xffabc'"
 
 
+def test_what_is_entered_while_python_loads_runs_in_turn(open_page: Callable[..., Repl]) -> None:
+    repl = open_page(ready=False)
+    for line in ("first = 1 + 1", "first + 2"):
+        repl.prompt.fill(line)
+        repl.prompt.press("Control+Enter")
+    repl.wait_ready()
+    expect(repl.entry().locator(".entry-body")).to_have_text("4\n")
+
+
 def test_control_c_stops_a_busy_loop_and_the_names_stay(repl: Repl) -> None:
     repl.run("kept = 'still here'")
     repl.start("while True: pass")

@@ -69,8 +69,12 @@ export class Training {
   async again(cells) {
     this.pause();
     await this.forget();
-    for (const name of cells) await this._lesson.cell(name).run();
-    this.note('A new network, with random weights.');
+    for (const name of cells) {
+      const cell = this._lesson.cell(name);
+      const { status } = await cell.run();
+      if (status !== 'ok') return this.note(`“${cell.title}” did not run to its end, so the network is the one of before.`, 'error');
+    }
+    return this.note('A new network, with random weights.');
   }
 
   /** What the browser keeps of this lesson; nothing is kept until there is another network. */
@@ -102,9 +106,11 @@ export class Training {
     if (this._kept.off || this._steps === this._kept.steps || this._steps === 0) return;
     Object.assign(this._kept, { steps: this._steps, since: performance.now() });
     const kept = await this._keeping('keep');
-    this._kept.off = kept === false;
-    if (this._kept.off) this.note('This browser does not keep the weights, so the next visit begins anew.');
-    if (!kept) return;
+    if (kept === false) {
+      this._kept.off = true;
+      this.note('This browser does not keep the weights, so the next visit begins anew.');
+    }
+    if (!kept || this._kept.off) return; // forgotten meanwhile
     this._own.kept?.();
     if (!this._kept.told && !this.playing) {
       this._kept.told = true;

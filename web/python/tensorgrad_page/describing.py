@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 IMPORTS = re.compile(r"^[ \t]*(?:from\s+[\w.]+\s+)?import\s+(?:\([^)]*\)|[^\n#(]+)", re.MULTILINE)
-ASKED = re.compile(r"\s*([^\W\d][\w.]*)\?\??\s*")
+ASKED = re.compile(r"\s*(?:\?{1,2}\s*([^\W\d][\w.]*)|([^\W\d][\w.]*)\s*\?{1,2})\s*")
 SHOWN_WHOLE = (bool, int, float, complex, str, bytes, list, tuple, dict, set, type(None))
 LONGEST = 4000
 
@@ -47,7 +47,8 @@ def imported(source: str) -> dict[str, Any]:
 def describe(expression: str, namespace: dict[str, Any]) -> dict[str, str] | None:
     """The `signature` and the `doc` of a dotted name, or None where nothing is known of it.
 
-    Properties are not evaluated: of those, and of what they would give, there is the docstring alone.
+    Properties are not evaluated: of those, and of what they would give, there is the docstring alone. What raises
+    where it is asked, as a `repr` of the user's may, is told by its type.
 
     Example:
         >>> describe("json.dumps", {"json": __import__("json")})["signature"][:16]
@@ -60,12 +61,15 @@ def describe(expression: str, namespace: dict[str, Any]) -> dict[str, str] | Non
         value = namespace[first] if first in namespace else getattr(builtins, first)
         for name in rest:
             value = _attribute(value, name)
-    except (AttributeError, KeyError):
+    except Exception:  # most often there is no such name
         return None
     name = expression.rpartition(".")[2]
-    signature = _signature(name, value)
-    told = isinstance(value, ModuleType | property) or callable(value)
-    return {"signature": signature, "doc": (inspect.getdoc(value) or "")[:LONGEST] if told else ""}
+    try:
+        told = isinstance(value, ModuleType | property) or callable(value)
+        doc = (inspect.getdoc(value) or "")[:LONGEST] if told else ""
+        return {"signature": _signature(name, value), "doc": doc}
+    except Exception:
+        return {"signature": f"{name}: {type(value).__name__}", "doc": ""}
 
 
 def told(source: str, namespace: dict[str, Any]) -> str:
@@ -80,7 +84,7 @@ def told(source: str, namespace: dict[str, Any]) -> str:
     """
     if not (asked := ASKED.fullmatch(source)):
         return ""
-    name = asked.group(1)
+    name = asked.group(1) or asked.group(2)
     if not (found := describe(name, namespace)):
         return f"Nothing is known of {name}.\n"
     doc = f"\n{found['doc']}\n\nhelp({name}) tells all of it.\n" if found["doc"] else ""

@@ -1,7 +1,8 @@
-"""What means something else in a page: `input`, `help`, `exit` and `quit`, `time.sleep`."""
+"""What means something else in a page: `input`, `help`, `exit`, `quit`, `time.sleep`, the end of an `asyncio.sleep`."""
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import functools
 import pydoc
@@ -23,6 +24,7 @@ def replace(check_interrupt: Callable[[], object]) -> None:
     builtins.help = Help()
     builtins.exit, builtins.quit = Leaver("exit"), Leaver("quit")
     time.sleep = in_pieces(time.sleep, check_interrupt)
+    asyncio.futures._set_result_unless_cancelled = set_result_unless_done  # type: ignore[attr-defined]
 
 
 class Help:
@@ -53,6 +55,12 @@ class Leaver:
 
     def __call__(self, code: object = None) -> NoReturn:
         raise SystemExit(code)
+
+
+def set_result_unless_done(future: asyncio.Future[object], result: object) -> None:
+    """The end of an `asyncio.sleep`, which a stop may have ended before."""
+    if not future.done():
+        future.set_result(result)
 
 
 def in_pieces(sleep: Callable[[float], None], check_interrupt: Callable[[], object]) -> Callable[[float], None]:
