@@ -82,7 +82,11 @@ def test_a_host_without_headers_is_isolated_by_the_service_worker_and_works_offl
         repl.start("while True: pass")
         repl.page.keyboard.press("Control+c")
         expect(repl.entry().locator(".trace")).to_contain_text("KeyboardInterrupt", timeout=5_000)
+        # what another copy of the site on this host keeps
+        other = f"tensorgrad {server.url}/other/ 0"
+        repl.page.evaluate("name => caches.open(name)", other)
         expect(repl.page.locator("#status-text")).to_contain_text("Works offline", timeout=START)
+        assert other in repl.page.evaluate("caches.keys()")
     # The server is gone.
     repl.page.reload()
     repl.wait_ready(START)
@@ -99,6 +103,8 @@ def test_a_host_without_headers_is_isolated_by_the_service_worker_and_works_offl
     expect(repl.page.locator("h1")).to_have_text("tg.softmax")
     repl.page.goto(f"{server.url}{SUB_PATH}docs/guide.html?from=afar#examples")
     expect(repl.page.locator("h1")).to_have_text("Guide")
+    repl.page.goto(f"{server.url}{SUB_PATH}lessons")  # which a server sends to the folder
+    expect(repl.page).to_have_url(f"{server.url}{SUB_PATH}lessons/")
     context.close()
 
 
