@@ -80,7 +80,7 @@ async function kept(request) {
 
 async function find(file) {
   // Not of this version alone: an older one is better than none.
-  return (await caches.match(file)) ?? (file.startsWith(DOCS) ? unpacked(file.slice(DOCS.length)) : null);
+  return (await caches.match(file, { cacheName: CACHE })) ?? (await caches.match(file)) ?? (file.startsWith(DOCS) ? unpacked(file.slice(DOCS.length)) : null);
 }
 
 /** A page of the documentation from the file that has all of them. */

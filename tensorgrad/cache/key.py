@@ -1,7 +1,7 @@
 """The key of a program in the cache: a digest of all that decides what the compiler makes.
 
 That is the traced graphs (constants' bytes included, the user's lines left out), the names of
-the outputs, the kind of device and its limits, and the compiler itself, by its sources. A tuned
+the outputs, the kind of device and its limits, and the compiler itself. A tuned
 program belongs to one adapter besides.
 """
 

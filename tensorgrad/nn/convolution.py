@@ -48,6 +48,8 @@ class _Kernel(Module):
             raise ShapeError(f"{name}: {groups} groups do not divide {in_channels} channels and {out_channels} outputs")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.kernel_size = numbers(name, "kernel_size", kernel_size, self._rank)
+        if min(self.kernel_size) < 0:
+            raise ShapeError(f"{name}: kernel_size must not be negative, got {kernel_size!r}")
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
 
     def _add_weight(self, first: int, second: int, bias: bool, dtype: DType) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -135,7 +136,7 @@ class Parameter(Tensor):
 
 def undrawn(shape: Shape, dtype: DType) -> Parameter:
     """A parameter whose values are drawn in a moment: zeros until then, which take no memory."""
-    return Parameter(Draw("uniform", 0.0, 0.0, shape, dtype.numpy, 0))
+    return Parameter(Draw("uniform", 0.0, 0.0, tuple(map(operator.index, shape)), dtype.numpy, 0))
 
 
 class Buffer(Parameter):

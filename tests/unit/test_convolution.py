@@ -85,6 +85,11 @@ def test_groups_that_do_not_divide_a_layer() -> None:
         nn.Conv2d(4, 6, 3, groups=3)
 
 
+def test_a_negative_kernel_is_refused_where_the_layer_is_made() -> None:
+    with pytest.raises(ShapeError, match="Conv2d: kernel_size must not be negative, got -1"):
+        nn.Conv2d(1, 2, -1)
+
+
 def test_numpys_whole_numbers_are_numbers() -> None:
     two: Any = np.int64(2)
     graph = traced(

@@ -201,3 +201,9 @@ def test_a_step_of_a_recurrence_is_few_kernels(kind: str) -> None:
 
     # and those that put the outputs, and the gradients, of six steps side by side
     assert kernels(18) - kernels(6) <= 12 * KERNELS[kind] + 6
+
+
+def test_shapes_of_layers_are_plain_integers() -> None:
+    layer = nn.Linear(np.int64(3), np.int32(2))  # type: ignore[arg-type]
+    assert [type(n) for n in layer.weight.shape] == [int, int]
+    assert layer.weight.numpy().shape == (2, 3)

@@ -104,6 +104,19 @@ def test_a_sleep_that_a_stop_has_ended_ends_once() -> None:
     assert asyncio.run(ended()) == 1
 
 
+def test_each_chart_counts_its_own_steps() -> None:
+    from tensorgrad_page.plotting import Plot
+
+    sent: list[str] = []
+    plot = Plot(sent.append)
+    for chart, count in (("a", 10), ("b", 4), ("a", 1)):
+        plot.draw_in(chart)
+        for _ in range(count):
+            plot(0.0)
+    plot.flush()
+    assert [step for step, _ in points(sent)["loss"]] == [*range(1, 11), *range(1, 5), 11]
+
+
 def test_plot_numbers_steps_by_curve_and_leaves_gaps() -> None:
     from tensorgrad_page.plotting import Plot
 

@@ -11,6 +11,8 @@ import { Status } from './status.js';
 
 const PLAYGROUND = new URL('../', import.meta.url);
 
+let made = 0; // cells
+
 /**
  * Attributes: `label` names the cell; `src` is a file with its code; `lines` is how many lines of output there is room for
  * from the start, and `height` the height of all of it; `autorun` runs it when it is scrolled into view; `needs` are ids of
@@ -21,6 +23,7 @@ export class TensorGrad extends HTMLElement {
   async connectedCallback() {
     if (this._python) return; // moved within its page
     this._python = pythonOf(this.hasAttribute('isolated'));
+    this._chartName = `cell ${++made}`;
     this._made = this._make();
     await this._made.catch((error) => console.error(`<tensor-grad>: ${error.message}`));
   }
@@ -149,6 +152,7 @@ export class TensorGrad extends HTMLElement {
       write: (kind, text) => cell.write(kind, text),
       display: (text) => cell.display(text),
       plot: (text) => this._plot(text),
+      chart: this._chartName,
       finish: (answer) => cell.finish(answer),
     };
   }

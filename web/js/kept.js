@@ -49,7 +49,10 @@ function list() {
       opening.onsuccess = () => {
         const transaction = opening.result.transaction(LIST);
         const [names, uses] = [transaction.objectStore(LIST).getAllKeys(), transaction.objectStore(LIST).getAll()];
-        transaction.oncomplete = () => resolve(new Map(names.result.map((name, i) => [name, uses.result[i][0]])));
+        transaction.oncomplete = () => {
+          const all = names.result.map((name, i) => [name, uses.result[i][0]]);
+          resolve(new Map(all.filter(([name]) => !name.startsWith('lesson ')))); // those go on by themselves
+        };
         transaction.onabort = none;
         opening.result.close(); // once that is done
       };

@@ -72,15 +72,16 @@ export class Session extends EventTarget {
    * @param {string} source
    * @param {boolean} force runs a block that could still go on
    * @param {boolean} program whether it is the program beside the console: its curves are new ones, its file is called so
+   * @param {string} chart the one of several in the page in which it plots
    * @returns {Promise<{status: string, text?: string, milliseconds?: number}>}
    */
-  async run(source, force = false, program = false) {
+  async run(source, force = false, program = false, chart = '') {
     if (!this._worker) return RESTARTED;
     const id = this._nextId++;
     this._running = id;
     this._started = this._toStop = false;
     this._setState('running');
-    return this._ask({ type: 'run', id, source, force, program });
+    return this._ask({ type: 'run', id, source, force, program, chart });
   }
 
   /** @returns {Promise<{items: string[], start: number}>} */

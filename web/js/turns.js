@@ -6,6 +6,7 @@
  * @property {(stream: string, text: string) => void} write
  * @property {(text: string) => void} display
  * @property {(text: string) => void} [plot]
+ * @property {string} [chart] a name for that in which it plots, where there are several
  * @property {(answer: {status: string, text?: string, milliseconds?: number}) => void} [finish]
  */
 export class Turns {
@@ -40,7 +41,7 @@ export class Turns {
       const failed = await this._started;
       this._sink = sink;
       sink?.begin?.();
-      const answer = failed ?? (await this._session.run(source, true));
+      const answer = failed ?? (await this._session.run(source, true, false, sink?.chart));
       sink?.finish?.(answer);
       this._sink = null;
       return answer;

@@ -1,7 +1,7 @@
 // The worker in which Python runs. Messages:
 //
 //   page to worker   {type: 'start', flag}              flag: a SharedArrayBuffer of 1 byte, or null
-//                    {type: 'run', id, source, force, program}
+//                    {type: 'run', id, source, force, program, chart}
 //                    {type: 'complete', id, line, program}
 //                    {type: 'describe', id, expression, program}
 //                    {type: 'interrupt', id}             the id of the run to stop where it waits
@@ -70,13 +70,13 @@ async function start(shared) {
   page.destroy();
 }
 
-async function run({ id, source, force, program }) {
+async function run({ id, source, force, program, chart }) {
   running = id;
   flag[0] = 0;
   const started = performance.now();
   let outcome;
   try {
-    outcome = JSON.parse(await console_.run_input(source, force, program));
+    outcome = JSON.parse(await console_.run_input(source, force, program, chart));
   } catch (error) {
     // What the input raises comes back as its outcome; this is Python itself giving up.
     outcome = { status: 'crashed', text: `${error.message}\n` };

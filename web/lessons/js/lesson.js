@@ -101,7 +101,7 @@ export class Lesson extends EventTarget {
   async call(source, cell) {
     const answer = await this.run(source, cell.sink);
     if (answer.status !== 'ok') {
-      this.note('The code raised an error, or was stopped: it stands below its cell.', 'error');
+      if (answer.status !== 'restarted') this.note('The code raised an error, or was stopped: it stands below its cell.', 'error');
       this.dispatchEvent(new CustomEvent('wrong'));
     }
     this._mend(answer);

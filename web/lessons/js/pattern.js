@@ -114,7 +114,8 @@ async function restart() {
   do {
     rebuilding = 'now';
     training.note('Compiling the new program…');
-    await lesson.run(cell.code.text, cell);
+    const { lost } = await cell.run();
+    if (lost) return void (rebuilding = null); // the cells run again
   } while (rebuilding === 'again');
   rebuilding = null;
   const good = cell.root.dataset.state === 'ok';

@@ -31,6 +31,7 @@ export class Training {
     this.playing = false;
     this.live = false;
     this._steps = 0; // as shown
+    this._resumes = true; // whether what is kept is of this network
     this._last = 'last time'; // when the weights were kept
     this._kept = { steps: 0, since: 0, told: false, off: false };
     this.chart = new Chart({ plot: part('plot'), legend: part('legend'), empty: part('plot-empty'), log: part('plot-log') });
@@ -120,6 +121,7 @@ export class Training {
 
   /** Goes on from what the browser keeps, and says so. */
   async _goOn() {
+    if (!this._resumes) return;
     const found = await this._keeping('resume');
     if (found?.unfit) this.note('What was trained here last time does not fit this network and is left aside. It begins anew.');
     if (!found?.steps) return;
@@ -162,6 +164,7 @@ export class Training {
       this.pause();
       this.live = false;
       this._last = 'before';
+      this._resumes = this._kept.steps > 0;
     });
   }
 }

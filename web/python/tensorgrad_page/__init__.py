@@ -46,7 +46,8 @@ def start(
         warnings.filterwarnings("ignore", "running on the numpy device", RuntimeWarning)
     plot = Plot(partial(post, "plot"))
 
-    def started(program: bool) -> None:
+    def started(program: bool, chart: str) -> None:
+        plot.draw_in(chart)
         if program:
             plot.begin()
         post("started", "")

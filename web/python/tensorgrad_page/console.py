@@ -41,12 +41,12 @@ class PageConsole(PyodideConsole):
 
     Args:
         namespace: the globals of every input.
-        on_start: called when an input is complete and starts, with whether it is the program.
+        on_start: called when an input is complete and starts, with whether it is the program, and its chart.
         after_run: called after each input, whatever came of it.
     """
 
     def __init__(
-        self, namespace: dict[str, Any], on_start: Callable[[bool], None], after_run: Callable[[], None]
+        self, namespace: dict[str, Any], on_start: Callable[[bool, str], None], after_run: Callable[[], None]
     ) -> None:
         super().__init__(namespace)
         self._on_start, self._after_run = on_start, after_run
@@ -59,7 +59,7 @@ class PageConsole(PyodideConsole):
         sys.stdout, sys.stderr = _unbuffered(1), _unbuffered(2)
         self._forgotten = Forgotten.watch(lambda file: file.startswith(("<input ", "<program")))
 
-    async def run_input(self, source: str, force: bool = False, program: bool = False) -> str:
+    async def run_input(self, source: str, force: bool = False, program: bool = False, chart: str = "") -> str:
         """Run one input and return a JSON object: `status` and, by status, `text`.
 
         `incomplete` asks for more lines; `ok` has the value's repr (or nothing); `error` and
@@ -70,6 +70,7 @@ class PageConsole(PyodideConsole):
             source: the input.
             force: run it even where the last block could go on.
             program: whether it is the program beside the console, whose file is called so.
+            chart: of the page, in which it plots.
         """
         if answer := told(source, self.globals):
             return json.dumps({"status": "ok", "text": answer})
@@ -84,7 +85,7 @@ class PageConsole(PyodideConsole):
             return json.dumps({"status": "error", "text": text, "line": line})
         if code is None:
             return json.dumps({"status": "incomplete"})
-        self._on_start(program)
+        self._on_start(program, chart)
         self._latest[kind] = number, source
         # No modification time: linecache.checkcache then leaves the entry alone.
         lines = [line + "\n" for line in source.split("\n")]

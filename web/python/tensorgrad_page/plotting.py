@@ -38,7 +38,8 @@ class Plot:
     def __init__(self, post: Callable[[str], None]) -> None:
         self._post = post
         self._waiting: dict[str, list[list[float | None]]] = {}
-        self._next_step: dict[str, float] = {}
+        self._charts: dict[str, dict[str, float]] = {}  # chart -> curve -> the next point's step
+        self.draw_in("")
         self._sent_at = -math.inf
         self._timer: asyncio.TimerHandle | None = None
         self._over = False  # whether the curves are those of a run before
@@ -90,6 +91,10 @@ class Plot:
         else:
             self._next_step.pop(name, None)
         self._post(json.dumps({"kind": "clear", "name": name}))
+
+    def draw_in(self, chart: str) -> None:
+        """What is plotted from now on goes to this chart of the page, whose curves go on where they are."""
+        self._next_step = self._charts.setdefault(chart, {})
 
     def begin(self) -> None:
         """A run of the program starts: its first point removes what is drawn. One that plots nothing leaves it."""
