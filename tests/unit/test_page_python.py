@@ -104,6 +104,20 @@ def test_a_sleep_that_a_stop_has_ended_ends_once() -> None:
     assert asyncio.run(ended()) == 1
 
 
+def test_a_forgotten_await_before_a_result_is_pointed_out() -> None:
+    from tensorgrad_page.hints import hint
+
+    async def step() -> int:
+        return 1
+
+    made: Any = step()
+    with pytest.raises(AttributeError) as caught:
+        _ = made.loss
+    made.close()
+    assert "write await" in hint(caught.value)
+    assert hint(AttributeError("x")) == ""
+
+
 def test_each_chart_counts_its_own_steps() -> None:
     from tensorgrad_page.plotting import Plot
 

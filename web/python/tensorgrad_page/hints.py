@@ -1,6 +1,8 @@
-"""What to do in the page about an error that is nobody's mistake: a lost GPU, a full memory."""
+"""What to do about an error whose message does not say it: a lost GPU, a full memory, a forgotten `await`."""
 
 from __future__ import annotations
+
+from collections.abc import Coroutine
 
 LOST = (
     "The browser took the GPU away: a driver was reset, the machine slept, or another page asked too much of it. "
@@ -11,6 +13,7 @@ FULL = (
     "Python's memory is full; a page gets at most 4 GB, and less on a phone. Delete what is large and not needed, or "
     "Restart (in a lesson, load the page again), which gives all of it back."
 )
+FORGOTTEN = "What is used there has not run yet: write await before the call that made it, as in await train.step(...)."
 
 
 def hint(error: BaseException) -> str:
@@ -26,4 +29,6 @@ def hint(error: BaseException) -> str:
         return LOST
     if isinstance(error, OutOfMemoryError):
         return GPU_FULL
+    if isinstance(error, AttributeError) and isinstance(error.obj, Coroutine):
+        return FORGOTTEN
     return FULL if isinstance(error, MemoryError) else ""
