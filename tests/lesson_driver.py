@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
@@ -84,6 +85,20 @@ class LessonPage:
                 });
             }"""
         )
+
+    @contextmanager
+    def notes(self) -> Iterator[Locator]:
+        """All that the note beside the picture says meanwhile, as one text: a fast machine says it only shortly."""
+        self.page.evaluate(
+            """() => {
+                const told = document.body.appendChild(Object.assign(document.createElement('pre'), {id: 'told'}));
+                const note = document.getElementById('note');
+                new MutationObserver(() => told.append(note.textContent + '\\n')).observe(note, {childList: true});
+            }"""
+        )
+        told = self.page.locator("#told")
+        yield told
+        told.evaluate("told => told.remove()")
 
     def keep(self, name: str) -> None:
         """Pictures of the whole page as it is now, in light and dark, with what `looked_at` asks of it."""

@@ -13,6 +13,8 @@ from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Playwrig
 from tensorgrad.testing.browser import find_chromium
 
 AXE = Path(__file__).parents[1] / "build" / "npm" / "node_modules" / "axe-core" / "axe.min.js"
+CONTROLS = "button checkbox combobox link listbox radio searchbox separator slider spinbutton switch tab textbox"
+UNNAMED = re.compile(rf"^\s*- (?:{CONTROLS.replace(' ', '|')})\b(?! \").*$", re.M)
 LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 SITE = Path(__file__).parents[1] / "build" / "site"
 START = 60_000
@@ -155,13 +157,18 @@ def screenshot(page: Page, name: str) -> None:
 
 
 def violations(page: Page, within: str = "body") -> list[str]:
-    """What axe finds in a part of the page that WCAG 2.2 AA does not allow."""
+    """What axe finds in a part of the page that WCAG 2.2 AA does not allow, and controls that have no name.
+
+    An `output` in a label takes the label, which axe does not see.
+    """
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text(encoding="utf-8"))
     found: list[dict[str, Any]] = page.evaluate(
         "([within, levels]) => axe.run(within, {runOnly: levels}).then(({violations}) => violations)", [within, LEVELS]
     )
-    return [f"{rule['id']}: {node['html'][:200]} {node['failureSummary']}" for rule in found for node in rule["nodes"]]
+    unnamed = UNNAMED.findall(page.locator(within).first.aria_snapshot())
+    told = [f"{rule['id']}: {node['html'][:200]} {node['failureSummary']}" for rule in found for node in rule["nodes"]]
+    return [*told, *(f"no name: {line.strip()}" for line in unnamed)]
 
 
 def looked_at(

@@ -87,8 +87,9 @@ def test_fusion_is_faster_and_every_stage_is_linked(open_page: Callable[..., Rep
     lesson.keep("lesson-gpu")
     # The GPU is lost: what is measured finds out, the cells run again, for the size that was chosen.
     lose_the_gpu(lesson, "try_two.py")
-    page.click("#play")
-    expect(page.locator("#note")).to_contain_text("took the GPU away")
+    with lesson.notes() as told:
+        page.click("#play")
+        expect(told).to_contain_text("took the GPU away")
     expect(page.locator("#play")).to_be_enabled(timeout=TRAIN)
     expect(page.locator("#graph")).to_contain_text("f32[8192, 64]", timeout=TRAIN)
     page.click("#play")
