@@ -6,10 +6,9 @@ import asyncio
 import functools
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from tensorgrad import cache
 from tensorgrad.callsite import call_site, warn
@@ -26,6 +25,9 @@ from tensorgrad.plan import KernelSpec
 from tensorgrad.program import Program, Recipe, Tuning, interface_of
 from tensorgrad.tuning import choices_of, tune, untuned
 from tensorgrad.wgsl.generate import generate
+
+if TYPE_CHECKING:
+    import numpy.typing as npt  # only annotations name it, and it takes 2 ms to import
 
 
 class Backend(Protocol):

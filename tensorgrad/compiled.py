@@ -7,7 +7,6 @@ where they are asked for, by compiling again: the same recipe gives the same pro
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tensorgrad.cache.text import encode
@@ -84,8 +83,7 @@ class Compiled:
         return self._made
 
 
-@dataclass(slots=True)
-class Built:
+class Built(NamedTuple):
     """A program ready to run.
 
     Attributes:

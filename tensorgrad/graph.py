@@ -105,7 +105,7 @@ class IndexRange(NamedTuple):
     site: CallSite | None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Graph:
     """Nodes, what they return, and which states they replace.
 

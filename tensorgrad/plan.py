@@ -6,8 +6,7 @@ them. They are plain data, so a plan can be printed, compared, checked and cache
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -53,8 +52,7 @@ class Writeback(NamedTuple):
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class BufferPlan:
+class BufferPlan(NamedTuple):
     """All buffers of a program.
 
     Attributes:
@@ -65,12 +63,12 @@ class BufferPlan:
     """
 
     buffers: tuple[BufferSpec, ...]
-    arenas: dict[str, int] = field(default_factory=dict)
-    inputs: dict[str, int] = field(default_factory=dict)
-    params: dict[str, int] = field(default_factory=dict)
-    states: dict[str, int] = field(default_factory=dict)
-    grads: dict[str, int] = field(default_factory=dict)
-    outputs: dict[str, int] = field(default_factory=dict)
+    arenas: Mapping[str, int] = {}
+    inputs: Mapping[str, int] = {}
+    params: Mapping[str, int] = {}
+    states: Mapping[str, int] = {}
+    grads: Mapping[str, int] = {}
+    outputs: Mapping[str, int] = {}
     writebacks: tuple[Writeback, ...] = ()
 
     @property

@@ -187,7 +187,7 @@ def function_recipe(graph: Graph, outputs: Outputs) -> Recipe:
         with stage("passes"):
             return optimize(graph, limits)
 
-    return Recipe(finish, tuple(outputs.values), (graph,), call_site(), forward=graph)
+    return Recipe(finish, tuple(outputs.values), graph, (graph,), call_site())
 
 
 def collect(graph: Graph, result: Any) -> Outputs:

@@ -8,7 +8,6 @@ host needs only an `Interface`: names, types and places. With a plan and kernels
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tensorgrad.callsite import CallSite, deferred
@@ -106,27 +105,26 @@ class Program(NamedTuple):
     tuning: Tuning | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(NamedTuple):
     """A traced function, and how its graph is finished.
 
     Attributes:
         finish: gives the optimized graph for a device of these limits, the same one each time.
         names: of the graph's outputs, in order. Captures are outputs too, under `capture NAME`.
+        forward: the user's function as it was traced, nothing added and nothing simplified.
         traced: graphs that decide, with `names`, what `finish` gives; None where something else does too.
         site: the user's line that asked for the program.
         options: numbers that decide with the traced graphs.
         tune: seconds in which variants of the kernels may be measured; 0: they are not.
-        forward: the user's function as it was traced, nothing added and nothing simplified.
     """
 
     finish: Callable[[Limits], Graph]
     names: tuple[str, ...]
+    forward: Graph
     traced: tuple[Graph, ...] | None = None
     site: CallSite | None = None
     options: tuple[int, ...] = ()
     tune: float = 0.0
-    forward: Graph = field(default_factory=Graph)
 
     def graph(self, limits: Limits) -> Graph:
         """The optimized graph. It may be asked for long after the user's call, to whose line it still belongs."""

@@ -23,7 +23,7 @@ class Validation(NamedTuple):
     value: Metrics
 
 
-@dataclass(repr=False)
+@dataclass(eq=False, repr=False)
 class Record:
     """What `train.fit` did.
 

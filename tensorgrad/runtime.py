@@ -12,10 +12,9 @@ import asyncio
 import struct
 import weakref
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tensorgrad.device.base import Feed, KernelTime, Limits, Program, Recording, Slice
 from tensorgrad.device.batches import Batches, Tables, upload_batches
@@ -25,6 +24,9 @@ from tensorgrad.dtypes import DType
 from tensorgrad.errors import InputError, TensorgradError
 from tensorgrad.plan import BufferPlan, BufferSpec, KernelSpec
 from tensorgrad.turns import Turns
+
+if TYPE_CHECKING:
+    import numpy.typing as npt  # only annotations name it, and it takes 2 ms to import
 
 __all__ = ["Runtime", "Store", "Stored", "create_runtime"]
 

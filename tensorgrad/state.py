@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tensorgrad.backend import Backend, open_backend
 from tensorgrad.callsite import call_site
@@ -24,7 +23,7 @@ from tensorgrad.compiled import Built
 from tensorgrad.errors import CheckpointError, InputError, UnsupportedError
 from tensorgrad.graph import TensorType
 from tensorgrad.nn.module import Module, leaf_names, match_module, state_names
-from tensorgrad.nn.parameter import Parameter
+from tensorgrad.nn.parameter import Draw, Parameter
 from tensorgrad.nn.state import IncompatibleKeys, match_state
 from tensorgrad.program import Interface, Part, Recipe
 from tensorgrad.trace import STEP_SLOTS
@@ -80,7 +79,7 @@ class State:
         self._names = leaf_names(module)
         self.keys = state_names(module)
         self.tensors: dict[str, Parameter] = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-        self.values: dict[str, npt.ArrayLike] = {name: tensor.initial() for name, tensor in self.tensors.items()}
+        self.values: dict[str, np.ndarray | Draw] = {name: tensor.initial() for name, tensor in self.tensors.items()}
         self.store = backend.store()
         self.placed: set[str] = set()
         self.packs: dict[str, tuple[Part, ...]] = {}

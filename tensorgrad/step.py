@@ -109,7 +109,7 @@ def step_recipe(
 
         update = _update_alone(forward, optimizer, trained, options)
         names = ("loss", FINITE) if half else ("loss",)
-        return Recipe(finish, names, None if update is None else (forward, update), site, options, tune, forward)
+        return Recipe(finish, names, forward, None if update is None else (forward, update), site, options, tune)
 
     return recipe
 

@@ -27,7 +27,7 @@ STEP_SLOTS = 64
 """Numbers that the host sends with every step: the random key, learning rates, bias corrections."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Trace:
     """A trace that runs: its graph, and what depends on how it was started."""
 

@@ -117,7 +117,7 @@ async def on_webgpu(p: Program) -> tuple[list[np.ndarray], Built]:
 
 async def on_gpu(p: Program, backend: WebGPU) -> tuple[list[np.ndarray], Built]:
     """The outputs and the updated states on the GPU, and what ran there (destroyed; its kernels can be read)."""
-    recipe = Recipe(lambda limits: p.graph, tuple(p.outputs))
+    recipe = Recipe(lambda limits: p.graph, tuple(p.outputs), p.graph)
     built = await backend.build(await backend.compile(recipe), backend.store(), {})
     names = p.graph.names_by_role("input")
     found = await built.executor.run({name: p.values[name] for name in names})

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tensorgrad.dtypes import DType, Shape
 from tensorgrad.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt  # only annotations name it, and it takes 2 ms to import
 
 
 def as_array(what: str, value: Any, shape: Shape, dtype: DType) -> np.ndarray:

@@ -73,7 +73,7 @@ def _free(device: Any, buffers: list[int]) -> None:
     device.free(buffers)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Placement:
     """Where each buffer of a plan is.
 

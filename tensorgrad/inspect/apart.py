@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from tensorgrad.graph import Value
@@ -53,7 +52,7 @@ def apart(lowered: Lowered, kernels: Sequence[KernelSpec]) -> Apart:
     own = {name: holds.get(place, place) for name, place in plan.outputs.items()}
     outputs = {value: f"value {value}" for value in places if value not in packs.values()}
     named = own | {name: places[value] for value, name in outputs.items()}
-    new = replace(plan, buffers=tuple(specs), arenas=arenas, outputs=named, writebacks=tuple(writebacks))
+    new = plan._replace(buffers=tuple(specs), arenas=arenas, outputs=named, writebacks=tuple(writebacks))
     return Apart(new, tuple(bound), outputs)
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from tensorgrad.dtypes import DType, bool_, f16, f32, u32
@@ -79,20 +78,23 @@ class Expr:
         return show(self)
 
 
-@dataclass(frozen=True)
 class Function:
-    """A scalar function with one definition for every printer: its body in terms of `param`s."""
+    """A scalar function with one definition for every printer: its body in terms of `param`s.
 
-    name: str
-    params: tuple[tuple[str, DType], ...]
-    dtype: DType
-    body: Expr
+    There is one object of each, so they compare by identity.
 
-    def __hash__(self) -> int:
-        return hash(self.name)
+    Args:
+        define: makes the body, of one expression a parameter. It is called when the body is first asked for.
+    """
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Function) and other.name == self.name
+    def __init__(
+        self, name: str, params: tuple[tuple[str, DType], ...], dtype: DType, define: Callable[..., Expr]
+    ) -> None:
+        self.name, self.params, self.dtype, self._define = name, params, dtype, define
+
+    @functools.cached_property
+    def body(self) -> Expr:
+        return self._define(*(expr("param", (), dtype, name) for name, dtype in self.params))
 
 
 _interned: dict[tuple[Hashable, ...], Expr] = {}

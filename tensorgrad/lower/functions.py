@@ -34,11 +34,9 @@ FUNCTIONS: dict[str, Function] = {}
 """Every function: `tanh`, ...; of several dtypes `maximum_f32`, `floor_divide_i32`, ..."""
 
 
-def _define(name: str, dtype: DType, body: Callable[..., Scalar], *params: str, of: DType | None = None) -> Function:
+def _define(name: str, dtype: DType, body: Callable[..., Scalar], *params: str, of: DType | None = None) -> None:
     typed = tuple((p, of or dtype) for p in params)
-    args = [Scalar(expr("param", (), t, p)) for p, t in typed]
-    function = FUNCTIONS[name] = Function(name, typed, dtype, body(*args).expr)
-    return function
+    FUNCTIONS[name] = Function(name, typed, dtype, lambda *args: body(*map(Scalar, args)).expr)
 
 
 # NaN-propagating extremes, floor division -----------------------------------------------

@@ -128,7 +128,7 @@ class Joined(NamedTuple):
     values: tuple[Value, ...]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Kernel:
     """One dispatch.
 

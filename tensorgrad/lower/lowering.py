@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from tensorgrad.graph import Graph, Value
 from tensorgrad.lower.compose import Composer
@@ -14,8 +15,7 @@ from tensorgrad.lower.kernel import Kernel
 from tensorgrad.lower.memory import Memory, Planner, verify
 
 
-@dataclass(slots=True)
-class Lowered:
+class Lowered(NamedTuple):
     """What lowering gives.
 
     Attributes:
@@ -29,8 +29,8 @@ class Lowered:
     graph: Graph
     kernels: list[Kernel]
     memory: Memory
-    reasons: dict[Value, str] = field(default_factory=dict)
-    refused: dict[Value, str] = field(default_factory=dict)
+    reasons: dict[Value, str]
+    refused: dict[Value, str]
 
     def name(self, value: Value) -> str:
         """The name of the buffer that holds a value, as printouts show it."""

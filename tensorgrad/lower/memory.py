@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tensorgrad.dtypes import DType, f32
@@ -45,12 +44,11 @@ def _slots(graph: Graph) -> tuple[dict[Value, Slot], dict[str, int]]:
     return slots, arenas
 
 
-@dataclass(slots=True)
-class Memory:
+class Memory(NamedTuple):
     """A plan, and which of its buffers holds each stored value."""
 
     plan: BufferPlan
-    where: dict[Value, int] = field(default_factory=dict)
+    where: dict[Value, int]
 
 
 def storage_bytes(nbytes: int) -> int:
@@ -58,7 +56,6 @@ def storage_bytes(nbytes: int) -> int:
     return max(16, -(-nbytes // 16) * 16)
 
 
-@dataclass(slots=True)
 class _Pooled:
     """A buffer for temporaries.
 
@@ -67,9 +64,10 @@ class _Pooled:
         places: in the plan, once it is there: the whole, then each part of a pack.
     """
 
-    nbytes: int
-    lives: list[tuple[int, int]] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+        self.lives: list[tuple[int, int]] = []
+        self.places: list[int] = []
 
     def used(self, first: int, last: int) -> int | None:
         """The last kernel before `first` that needs it (0 for none); nothing where it is not free up to `last`."""

@@ -6,7 +6,6 @@ numbers take the dtype of the operand that they meet.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Union
 
 from tensorgrad.dtypes import DType, bool_
@@ -15,11 +14,13 @@ from tensorgrad.lower.expr import Expr, const, expr
 Operand = Union["Scalar", int, float, bool]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Scalar:
     """An expression that `+ - * / < <= & | ^ << >>` and unary `-` extend."""
 
-    expr: Expr
+    __slots__ = ("expr",)
+
+    def __init__(self, expr: Expr) -> None:
+        self.expr = expr
 
     def _with(self, op: str, other: Operand, result: DType | None = None, swapped: bool = False) -> Scalar:
         dtype = self.expr.dtype

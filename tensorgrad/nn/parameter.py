@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -16,8 +15,7 @@ from tensorgrad.tensor import Tensor
 from tensorgrad.trace import current_graph, current_trace, is_tracing, module_leaf
 
 
-@dataclass(frozen=True, slots=True)
-class Draw:
+class Draw(NamedTuple):
     """Random initial values that nobody has looked at yet: the array is made by whoever asks, the same each time.
 
     A large model's numbers take longer to draw than its shaders to compile: so they are drawn meanwhile, and those

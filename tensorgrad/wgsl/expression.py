@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -44,15 +43,14 @@ Key = Hashable
 """What can have a name: an Expr, an Index, an atom of one, or the sum of an index's outer terms."""
 
 
-@dataclass(slots=True)
 class _Scope:
     """Lines of an open block, and what was named or bound in it."""
 
-    header: str
-    floor: int
-    lines: list[str] = field(default_factory=list)
-    names: list[Key] = field(default_factory=list)
-    vars: list[Var] = field(default_factory=list)
+    def __init__(self, header: str, floor: int) -> None:
+        self.header, self.floor = header, floor
+        self.lines: list[str] = []
+        self.names: list[Key] = []
+        self.vars: list[Var] = []
 
 
 class Body:

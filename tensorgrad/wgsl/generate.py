@@ -11,7 +11,7 @@ from tensorgrad.lower.compose import SCANS, TEMPLATES
 from tensorgrad.lower.kernel import Kernel
 from tensorgrad.lower.lowering import Lowered
 from tensorgrad.plan import Binding, KernelSpec
-from tensorgrad.wgsl import attention, matmul
+from tensorgrad.wgsl import matmul
 from tensorgrad.wgsl.lines import line_kernel
 from tensorgrad.wgsl.maps import MAP, map_kernel
 from tensorgrad.wgsl.matmul_tiles import Tile
@@ -84,8 +84,10 @@ class Writer:
         where = self.lowered.memory.where
         if kernel.matmul or kernel.attention:
             assert not isinstance(variant, Shape)
-            template = matmul if kernel.matmul else attention
-            source = template.generate(kernel, self.limits, tile=variant)
+            template = matmul.generate
+            if kernel.attention:  # most models have none, and `import tensorgrad` is faster without
+                from tensorgrad.wgsl.attention import generate as template
+            source = template(kernel, self.limits, tile=variant)
             bindings = tuple(Binding(where[value], write) for value, write in source.bindings)
             return KernelSpec(
                 f"{source.name} {name}".rstrip(), index, source.wgsl, bindings, source.threads, source.workgroup_size

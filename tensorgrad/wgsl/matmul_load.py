@@ -15,7 +15,6 @@ tile is on its way while the present one is multiplied.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tensorgrad.lower.expr import Expr
@@ -71,7 +70,6 @@ class Side(NamedTuple):
         return self.mode == "along"
 
 
-@dataclass(slots=True)
 class Loading:
     """The text of one side.
 
@@ -82,10 +80,11 @@ class Loading:
         registers: the names of these registers.
     """
 
-    setup: list[str] = field(default_factory=list)
-    fetch: list[str] = field(default_factory=list)
-    put: list[str] = field(default_factory=list)
-    registers: list[str] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.setup: list[str] = []
+        self.fetch: list[str] = []
+        self.put: list[str] = []
+        self.registers: list[str] = []
 
 
 Element = Callable[[str, str, str], str]

@@ -7,7 +7,6 @@ it in fours, and then those who need single elements of it pick a component.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -36,12 +35,11 @@ class Buffer(NamedTuple):
     width: int
 
 
-@dataclass(frozen=True, slots=True)
 class Layout:
     """The buffers in binding order, and whether results are computed and stored four columns at a time."""
 
-    buffers: tuple[Buffer, ...]
-    vector: bool
+    def __init__(self, buffers: tuple[Buffer, ...], vector: bool) -> None:
+        self.buffers, self.vector = buffers, vector
 
     def __getitem__(self, key: Value) -> Buffer:
         return next(b for b in self.buffers if b.key == key)
@@ -79,10 +77,8 @@ def _in_eights(kernel: Kernel, place: Callable[[Value], Value], layout: Layout) 
         found = affine(e, (inner.batch, axis, inner.k))
         if found is None or found.dtype is not f16 or not run_of(found, axis, inner.k):
             others |= {place(value) for value, _, _ in reads(e)}
-    return replace(
-        layout,
-        buffers=tuple(b if b.key in others or b.width != 4 else b._replace(width=8) for b in layout.buffers),
-    )
+    buffers = tuple(b if b.key in others or b.width != 4 else b._replace(width=8) for b in layout.buffers)
+    return Layout(buffers, layout.vector)
 
 
 def run_of(access: Affine, axis: Var, k: Var) -> bool:

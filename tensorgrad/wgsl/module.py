@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tensorgrad.dtypes import DType, f16
 from tensorgrad.graph import Value
@@ -11,8 +11,7 @@ from tensorgrad.plan import MAX_WORKGROUPS
 from tensorgrad.wgsl.literal import stored_type
 
 
-@dataclass(frozen=True, slots=True)
-class Buffers:
+class Buffers(NamedTuple):
     """The storage buffers of a kernel, in binding order.
 
     Attributes:
@@ -25,7 +24,7 @@ class Buffers:
     ids: tuple[int, ...]
     types: tuple[DType, ...]
     written: frozenset[int]
-    names: dict[Value, str] = field(default_factory=dict)
+    names: dict[Value, str]
 
     def access(self, value: Value, index: str) -> str:
         return f"{self.names[value]}[{index}]"

@@ -213,7 +213,7 @@ def test_a_plan_that_was_written_as_text_computes_the_same() -> None:
     device = backend(software=True)
     x = whole(3, 300)
     p = program(lambda x: [*tg.sort(x), tg.cumsum(x, 1)], [x])
-    compiled = asyncio.run(device.compile(Recipe(lambda limits: p.graph, tuple(p.outputs))))
+    compiled = asyncio.run(device.compile(Recipe(lambda limits: p.graph, tuple(p.outputs), p.graph)))
     assert compiled.program
     assert {kernel.name.split()[0] for kernel in compiled.program.kernels} == {"scan", "sort", "map"}
     again = decode(encode(compiled.program))

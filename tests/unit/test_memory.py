@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -306,7 +305,7 @@ def test_it_finds_a_buffer_that_is_too_small() -> None:
     plan = low.memory.plan
     buffers = tuple(spec._replace(nbytes=252) if spec.id == at else spec for spec in plan.buffers)
     with pytest.raises(PlanError, match=r"kernel 0 writes %\d+ of f32\[8, 8\] to 252 bytes"):
-        reverify(low, memory=Memory(replace(plan, buffers=buffers), low.memory.where))
+        reverify(low, memory=Memory(plan._replace(buffers=buffers), low.memory.where))
 
 
 def test_it_finds_two_results_of_a_kernel_in_one_buffer() -> None:

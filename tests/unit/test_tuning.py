@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace, TracebackType
 from typing import Any
@@ -232,7 +231,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
 async def compiled(limits: Limits = GPU, tune: float = 100.0, **options: Any) -> Compiled:
     """Compiles and saves, as building on a device does."""
     device = SimpleNamespace(limits=limits, begin=lambda kernel: None)
-    result = await WebGPU(device).compile(replace(recipe(**options), tune=tune))
+    result = await WebGPU(device).compile(recipe(**options)._replace(tune=tune))
     if not result.cached:
         assert result.program is not None
         await cache.save(result.key, result.program)
