@@ -18,6 +18,7 @@ class Python {
     this._mustRestart = false;
     this.life = 0; // another number when what ran before is lost
     const on = (type, handler) => this.session.addEventListener(type, ({ detail }) => handler(detail));
+    on('state', (state) => (this.life += state === 'crashed'));
     on('download', ({ name, bytes }) => download(name, bytes));
     on('choose', ({ accept }) =>
       choose(accept).then(

@@ -9,6 +9,7 @@ import { limitsOf } from './limits.js';
 import { Session } from './session.js';
 import { Transcript } from './transcript.js';
 
+const CRASHED = 'Python has crashed. Restart starts a new one.';
 const STREAMS = { out: 'out', error: 'error' };
 
 export class Repl {
@@ -54,6 +55,8 @@ export class Repl {
     if (!input.source.trim()) return undefined;
     if (this.session.state === 'failed') {
       this._status.say('Python did not start. Restart tries again.');
+    } else if (this.session.state === 'crashed') {
+      this._say(CRASHED);
     } else if (this.session.state === 'running') {
       this._say('Python is busy. Ctrl+C stops it; what you typed stays here.');
     } else if (this.session.state === 'loading') {
@@ -120,7 +123,7 @@ export class Repl {
     entry.finish(answer.milliseconds);
     this._tellKept();
     if (answer.hint) this._transcript.note(answer.hint);
-    if (answer.status === 'crashed') this._transcript.note('Python has crashed. Restart starts a new one.');
+    if (answer.status === 'crashed') this._say(CRASHED);
     if (answer.status === 'exit') this._transcript.note('Python goes on: there is nothing to exit to. Restart starts afresh.');
     if (answer.status === 'error') this._status.say('The input raised an error.');
     return answer;

@@ -9,7 +9,7 @@ const INTERRUPT = 2; // SIGINT
 const RESTARTED = { status: 'restarted', items: [], start: 0, found: null }; // the answer to what an ended Python was asked
 
 /**
- * Events: `state` (detail: 'loading' | 'ready' | 'running' | 'failed'), and the worker's messages
+ * Events: `state` (detail: 'loading' | 'ready' | 'running' | 'failed' | 'crashed'), and the worker's messages
  * under their own names (`progress`, `device`, `ready`, `failed`, `started`, `write`, `plot`,
  * `display`, `show`, `download`, `choose`), and `stuck`
  * (detail: {canRestartOnly: boolean}) where an interrupt was not heard.
@@ -45,10 +45,10 @@ export class Session extends EventTarget {
     this._setState('loading');
   }
 
-  /** Starts Python where nobody has yet, and again where it did not start. */
+  /** Starts Python where nobody has yet, and again where it did not start or has crashed. */
   wake() {
     if (!this._worker) this.start();
-    else if (this.state === 'failed') this.restart();
+    else if (this.state === 'failed' || this.state === 'crashed') this.restart();
   }
 
   /** Throws the running Python away; what waits is answered with 'restarted'. */
@@ -139,7 +139,7 @@ export class Session extends EventTarget {
 
   /** Whether Python is there. */
   get loaded() {
-    return this.state !== 'loading' && this.state !== 'failed';
+    return this.state === 'ready' || this.state === 'running';
   }
 
   _later(delay, id, action) {
@@ -165,7 +165,7 @@ export class Session extends EventTarget {
         if (this._flag) this._flag[0] = 0; // raised just after the end
         this._running = null;
         this._answer(message);
-        this._setState('ready');
+        this._setState(message.status === 'crashed' ? 'crashed' : 'ready');
         break;
       case 'completions':
       case 'described':

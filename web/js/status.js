@@ -57,6 +57,8 @@ export class Status {
       this._show('loading', 'Loading Python');
     } else if (state === 'ready') {
       this._show('ready', this._ready + this._kept);
+    } else if (state === 'crashed') {
+      this._show('failed', 'Python has crashed');
     } else if (state === 'running') {
       const since = performance.now();
       // Most inputs are over before this says anything: no flicker.

@@ -36,6 +36,8 @@ let inspecting = null; // imported when the inspector is opened
 let flag = null;
 let running = null;
 let chosen = null; // takes the page's answer to 'choose'
+let python = null;
+let crash = null; // ends the input that runs where Python has given up in a callback of the event loop, and so without a word
 
 async function start(shared) {
   mark('worker');
@@ -46,6 +48,7 @@ async function start(shared) {
     (text) => send({ type: 'write', stream: 'out', text }),
     (text) => send({ type: 'write', stream: 'error', text }),
   );
+  python = pyodide;
   flag = new Uint8Array(shared ?? new ArrayBuffer(1));
   pyodide.setInterruptBuffer(flag);
   const tensorgrad = pyodide.pyimport('tensorgrad');
@@ -62,8 +65,8 @@ async function start(shared) {
   );
   files = pyodide.FS;
   inspecting = () => pyodide.pyimport('tensorgrad_page.inspecting');
-  const python = pyodide.runPython("__import__('platform').python_version()");
-  const versions = { python, tensorgrad: tensorgrad.__version__, pyodide: pyodide.version };
+  const version = pyodide.runPython("__import__('platform').python_version()");
+  const versions = { python: version, tensorgrad: tensorgrad.__version__, pyodide: pyodide.version };
   mark('ready');
   send({ type: 'ready', versions, suspends: 'Suspending' in WebAssembly, marks: marks() });
   tensorgrad.destroy();
@@ -76,7 +79,8 @@ async function run({ id, source, force, program, chart }) {
   const started = performance.now();
   let outcome;
   try {
-    outcome = JSON.parse(await console_.run_input(source, force, program, chart));
+    const crashed = new Promise((resolve, reject) => (crash = reject));
+    outcome = JSON.parse(await Promise.race([console_.run_input(source, force, program, chart), crashed]));
   } catch (error) {
     // What the input raises comes back as its outcome; this is Python itself giving up.
     outcome = { status: 'crashed', text: `${error.message}\n` };
@@ -125,6 +129,26 @@ async function inspect({ id, request }) {
   }
   module.destroy();
 }
+
+/** Whether Python can still be used: after a fatal error, such as a stack that the browser found too deep, every call raises. */
+function alive() {
+  try {
+    python.runPython('');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What nobody caught: the page tells what a callback raised, unless it is the end of Python. */
+function uncaught(event) {
+  if (running === null || alive()) return;
+  event.preventDefault();
+  crash(event.reason ?? event.error);
+}
+
+self.addEventListener('unhandledrejection', uncaught);
+self.addEventListener('error', uncaught);
 
 self.onmessage = ({ data }) => {
   if (data.type === 'start') {

@@ -284,12 +284,25 @@ def test_restart_forgets_names_and_keeps_the_history(open_page: Callable[..., Re
     assert repl.problems == []
 
 
-def test_a_package_that_does_not_load_is_named_and_restart_tries_again(open_page: Callable[..., Repl]) -> None:
+def test_restart_mends_a_python_that_did_not_start_or_has_crashed(open_page: Callable[..., Repl]) -> None:
     wheel = re.compile(r"numpy.*\.whl$")
     repl = open_page(lambda page: page.route(wheel, lambda route: route.abort()), ready=False)
     expect(repl.page.locator("#status")).to_have_attribute("data-state", "failed", timeout=START)
     expect(repl.page.locator("#status-text")).to_contain_text("numpy")
     repl.page.unroute(wheel)
+    repl.page.click("#restart")
+    repl.wait_ready(START)
+    assert repl.run("2 + 2") == "4"
+    # Its parser goes deeper than the browser allows, which ends Python within the input, without an answer.
+    repl.prompt.fill("eval('+'.join(['1'] * 200_000))")
+    repl.prompt.press("Enter")
+    expect(repl.page.locator(".entry-note").last).to_have_text("Python has crashed. Restart starts a new one.")
+    expect(repl.page.locator("#status-text")).to_have_text("Python has crashed")
+    expect(repl.page.locator("#entries")).to_contain_text("Maximum call stack size exceeded")
+    repl.prompt.fill("3 + 3")
+    repl.prompt.press("Enter")
+    expect(repl.page.locator(".entry-note").get_by_text("Python has crashed")).to_have_count(2)
+    expect(repl.prompt).to_have_value("3 + 3")
     repl.page.click("#restart")
     repl.wait_ready(START)
     assert repl.run("2 + 2") == "4"
