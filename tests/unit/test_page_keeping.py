@@ -75,6 +75,33 @@ def test_the_next_visit_goes_on_from_the_weights(keeping: ModuleType, store: dic
     tg.sync(visits())
 
 
+@pytest.mark.parametrize("second", ["another loss", "another optimizer"])
+def test_weights_that_fit_are_taken_from_a_training_that_does_not(
+    keeping: ModuleType, store: dict[str, bytes], second: str
+) -> None:
+    async def visits() -> None:
+        first, again = await lesson(steps=3), await lesson()
+        train = first["train"]
+        module, specs = train.state.module, {"x": tg.f32[1, 3]}
+        if second == "another loss":  # as in the exercise of lesson 2
+            other: dict[str, Any] = {"state": train.state}
+        else:
+            other = {"device": "numpy"}
+            module.load_state_dict((await train.state_dict())["model"])
+        first["train"] = await tg.compile(module, lambda m, x: (m(x) ** 2).sum(), optim.SGD(0.01), specs, **other)
+        for _ in range(2):
+            await first["train"].step(x=np.ones((1, 3)))
+        assert await keeping.keep(NAME, first) is True
+        made = 5 if second == "another loss" else 2
+        assert await keeping.resume(NAME, again) == {"steps": made, "anew": True}
+        assert again["done"] == made
+        np.testing.assert_array_equal(await weights(again), await weights(first))
+        await again["train"].step(x=np.ones((1, 3)))
+        assert again["train"].state.steps == 1
+
+    tg.sync(visits())
+
+
 @pytest.mark.parametrize("kind", ["wider", "damaged", "no file", "of other names"])
 def test_what_does_not_fit_is_put_aside(keeping: ModuleType, store: dict[str, bytes], kind: str) -> None:
     async def visit() -> None:

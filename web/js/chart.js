@@ -22,12 +22,14 @@ export class Chart {
     this._rebuild();
   }
 
-  /** @param {string} text a message of `tensorgrad_page.plotting` */
+  /** @param {string} text a message of `tensorgrad_page.plotting` @returns {boolean} whether it has points */
   receive(text) {
     const message = JSON.parse(text);
-    if (message.kind === 'clear') this.clear(message.name);
-    else for (const [name, points] of Object.entries(message.series)) this._add(name, points);
+    const points = message.kind === 'points';
+    if (points) for (const [name, some] of Object.entries(message.series)) this._add(name, some);
+    else this.clear(message.name);
     this._drawSoon();
+    return points;
   }
 
   /** Shows a recorded curve, until `clear()`: a value or null for each step; the axis reaches from 0 to `highest`. */

@@ -6,6 +6,9 @@ import { showSize } from './files.js';
 const DATABASE = 'tensorgrad checkpoints';
 const LIST = 'uses';
 
+/** Before the names of what lessons keep, which they go on from by themselves. */
+export const LESSON = 'lesson ';
+
 export class Kept {
   constructor() {
     this._known = null; // names to sizes, of the last look
@@ -51,7 +54,7 @@ function list() {
         const [names, uses] = [transaction.objectStore(LIST).getAllKeys(), transaction.objectStore(LIST).getAll()];
         transaction.oncomplete = () => {
           const all = names.result.map((name, i) => [name, uses.result[i][0]]);
-          resolve(new Map(all.filter(([name]) => !name.startsWith('lesson ')))); // those go on by themselves
+          resolve(new Map(all.filter(([name]) => !name.startsWith(LESSON))));
         };
         transaction.onabort = none;
         opening.result.close(); // once that is done

@@ -43,6 +43,7 @@ const recorded = new Recorded(
 );
 recorded.start('./recorded/first.json');
 
+let drawn = false; // whether Python has drawn a point
 const repl = new Repl(
   {
     area: part('prompt'),
@@ -52,7 +53,11 @@ const repl = new Repl(
     stop: part('stop'),
   },
   status,
-  (text) => chart.receive(text),
+  (text) => {
+    if (!chart.receive(text) || drawn) return;
+    drawn = true;
+    mark('first trained step');
+  },
 );
 
 const program = new Program(

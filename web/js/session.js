@@ -1,6 +1,6 @@
 // One Python session: the worker, what it is doing, and how to stop it.
 
-import { mark, markAll } from './timing.js';
+import { markAll } from './timing.js';
 
 const BUSY_AFTER = 80; // ms without an answer after which Python is taken to be in a busy loop
 const PATIENCE = 150; // ms that an input which waits has to stop by itself, once it has heard
@@ -26,7 +26,6 @@ export class Session extends EventTarget {
     this._running = null;
     this._started = false; // whether the worker has come to it
     this._toStop = false; // as soon as it has
-    this._plotted = false; // whether Python has drawn a point
     this._timers = [];
   }
 
@@ -181,13 +180,6 @@ export class Session extends EventTarget {
         this._started = true;
         this._emit(message.type, message);
         if (this._toStop) this.interrupt();
-        break;
-      case 'plot':
-        if (!this._plotted && JSON.parse(message.text).kind === 'points') {
-          this._plotted = true;
-          mark('first trained step');
-        }
-        this._emit(message.type, message);
         break;
       case 'ready':
         markAll(message.marks);

@@ -13,6 +13,7 @@ from page_driver import SUB_PATH, TRAIN, Repl
 from tensorgrad.testing.server import StaticServer
 
 pytestmark = pytest.mark.page
+KEPT = "import tensorgrad as tg\nprint(await tg.browser.kept())"
 
 
 @pytest.fixture
@@ -68,9 +69,8 @@ def test_the_spiral_is_learned_with_the_suggested_settings(open_page: Callable[.
     page.click("#step")
     expect(page.locator("#steps")).to_have_text("2")
     # The next visit goes on, with these settings.
-    kept = "import tensorgrad as tg\nprint(await tg.browser.kept())"
     for _ in range(2):  # the step's end, then the keeping
-        assert "lesson pattern" in lesson.run("try_small.py", kept)
+        assert "lesson pattern" in lesson.run("try_small.py", KEPT)
     page.reload()
     lesson.wait_ready()
     expect(page.locator("#note")).to_contain_text("Trained 2 steps last time. Play goes on from there")
@@ -85,7 +85,7 @@ def test_the_spiral_is_learned_with_the_suggested_settings(open_page: Callable[.
     expect(page.locator("#note")).to_contain_text("keeps the weights")
     page.click("#over")
     expect(page.locator("#note")).to_contain_text("A new network", timeout=TRAIN)
-    assert lesson.run("try_small.py", kept) == "{}\n"
+    assert lesson.run("try_small.py", KEPT) == "{}\n"
     assert lesson.problems == []
 
 
@@ -109,6 +109,13 @@ def test_on_a_phone_the_reader_changes_the_pattern_and_the_loss(open_page: Calla
     assert "tg.sigmoid first" in lesson.check("try_loss.py")
     assert lesson.check("try_loss.py", answer("pattern", "loss")).startswith("✓ Right")
     page.click("#step")
+    expect(page.locator("#steps")).to_have_text("1")
+    # The next visit begins with the first loss and its optimizer; the weights go on.
+    for _ in range(2):
+        assert "lesson pattern" in lesson.run("try_small.py", KEPT)
+    page.reload()
+    lesson.wait_ready()
+    expect(page.locator("#note")).to_contain_text("Trained 1 step last time. The optimizer was another one then")
     expect(page.locator("#steps")).to_have_text("1")
     # The program is the reader's: an error is shown below it.
     lesson.run("program.py", "def advance(steps):\n    raise ValueError('mine')")

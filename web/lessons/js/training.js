@@ -2,6 +2,7 @@
 // there, and the weights, which the browser keeps for the next visit.
 
 import { Chart } from '../../js/chart.js';
+import { LESSON } from '../../js/kept.js';
 import { part } from './make.js';
 import { Recording } from './recording.js';
 
@@ -97,7 +98,7 @@ export class Training {
     let found;
     const take = ({ detail }) => (found = detail.kept ?? found);
     this._lesson.addEventListener('show', take);
-    await this._call(`import tensorgrad_page.keeping\nshow(kept=await tensorgrad_page.keeping.${what}('lesson ${this._lesson.name}', globals()))`);
+    await this._call(`import tensorgrad_page.keeping\nshow(kept=await tensorgrad_page.keeping.${what}('${LESSON}${this._lesson.name}', globals()))`);
     this._lesson.removeEventListener('show', take);
     return found;
   }
@@ -128,7 +129,8 @@ export class Training {
     this._kept.steps = found.steps;
     await this._call(this._own.look);
     const steps = found.steps === 1 ? '1 step' : `${found.steps} steps`;
-    this.note(`Trained ${steps} ${this._last}. ${this._word} goes on from there; Start over begins anew and forgets them.`);
+    const anew = found.anew ? ' The optimizer was another one then, so it begins anew.' : '';
+    this.note(`Trained ${steps} ${this._last}.${anew} ${this._word} goes on from there; Start over begins anew and forgets them.`);
   }
 
   _showRecorded(values) {

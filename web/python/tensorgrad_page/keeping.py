@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
-from tensorgrad import browser
+from tensorgrad import browser, checkpoints
 from tensorgrad.compile import Train
 from tensorgrad.errors import CheckpointError, InputError, UnsupportedError
 
@@ -34,6 +34,9 @@ async def keep(name: str, namespace: Mapping[str, Any]) -> bool | None:
 async def resume(name: str, namespace: MutableMapping[str, Any]) -> dict[str, Any]:
     """Goes on from what is kept: gives the `steps` that were made, or that it is `unfit`, or neither.
 
+    Where only the weights fit, since the reader had trained with another optimizer or with two, `anew` says that the
+    optimizer begins anew.
+
     Args:
         name: under which it is kept.
         namespace: of the reader's cells: `train` gets the weights, `done` the number of steps.
@@ -49,11 +52,18 @@ async def resume(name: str, namespace: MutableMapping[str, Any]) -> dict[str, An
     if data is None:
         return {}
     try:
-        await train.load(data)
+        state = checkpoints.load(data)
+        try:
+            await train.load_state_dict(state)
+        except CheckpointError:
+            await train.load_state_dict(state.get("model", {}))
+            found = {"steps": state["calls"], "anew": True}
+        else:
+            found = {"steps": train.state.steps}
     except (CheckpointError, InputError):
         return {"unfit": True}
-    namespace["done"] = train.state.steps
-    return {"steps": train.state.steps}
+    namespace["done"] = found["steps"]
+    return found
 
 
 async def forget(name: str, namespace: Mapping[str, Any]) -> bool:
