@@ -114,7 +114,7 @@ export class TensorGrad extends HTMLElement {
   async _runAfterNeeds(cell, source) {
     const wrong = await this._needed();
     if (!wrong) return this._python.run(source, this._sink(cell));
-    cell.begin();
+    cell.begin(source);
     cell.finish(wrong);
     return wrong;
   }
@@ -148,7 +148,7 @@ export class TensorGrad extends HTMLElement {
 
   _sink(cell) {
     return {
-      begin: () => cell.begin(),
+      begin: (source) => cell.begin(source),
       write: (kind, text) => cell.write(kind, text),
       display: (text) => cell.display(text),
       plot: (text) => this._plot(text),

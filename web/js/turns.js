@@ -2,7 +2,7 @@
 
 /**
  * @typedef {object} Sink where the output of a run goes
- * @property {() => void} [begin] its turn has come
+ * @property {(source: string) => void} [begin] its turn has come
  * @property {(stream: string, text: string) => void} write
  * @property {(text: string) => void} display
  * @property {(text: string) => void} [plot]
@@ -33,15 +33,16 @@ export class Turns {
 
   /**
    * Runs Python when what was asked for before has ended.
-   * @param {string} source
+   * @param {string | (() => string)} source or what gives it when its turn has come
    * @param {Sink | null} sink
    */
   run(source, sink = null) {
     const turn = this._last.then(async () => {
       const failed = await this._started;
+      const text = typeof source === 'string' ? source : source();
       this._sink = sink;
-      sink?.begin?.();
-      const answer = failed ?? (await this._session.run(source, true, false, sink?.chart));
+      sink?.begin?.(text);
+      const answer = failed ?? (await this._session.run(text, true, false, sink?.chart));
       sink?.finish?.(answer);
       this._sink = null;
       return answer;

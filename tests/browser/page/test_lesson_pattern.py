@@ -79,8 +79,16 @@ def test_the_spiral_is_learned_with_the_suggested_settings(open_page: Callable[.
     # What is no file of weights is left aside; the lesson works.
     lesson.run("try_small.py", "import tensorgrad as tg\nawait tg.browser.keep('lesson pattern', b'junk')")
     page.reload()
+    page.locator("#width").fill("4")  # before Python is there
     lesson.wait_ready()
     expect(page.locator("#note")).to_contain_text("does not fit this network")
+    expect(page.locator(".neuron")).to_have_count(4)
+    page.reload()
+    expect(lesson.cell("program.py")).to_have_attribute("data-state", "running", timeout=TRAIN)
+    page.locator("#width").fill("3")  # while it compiles the other
+    expect(page.locator("#note")).to_contain_text("A new network", timeout=TRAIN)
+    expect(page.locator(".neuron")).to_have_count(3)
+    assert "(3, 2)" in lesson.run("try_small.py", "print(model[0].weight.shape)")
     page.click("#step")
     expect(page.locator("#note")).to_contain_text("keeps the weights")
     page.click("#over")
@@ -94,7 +102,9 @@ def test_on_a_phone_the_reader_changes_the_pattern_and_the_loss(open_page: Calla
     page = lesson.page
     expect(page.locator("#train-loss")).not_to_have_text("–")
     before = lesson.places()
+    page.locator("#pause-recording").focus()
     lesson.wait_ready()
+    expect(page.locator(".stage")).to_be_focused()  # the button has gone: Tab goes on from its place
     page.locator("#step").press("Enter")
     expect(page.locator("#steps")).to_have_text("1")
     page.evaluate("scrollTo(0, 0)")

@@ -113,8 +113,9 @@ def test_a_cell_says_what_it_waits_for_and_stop_always_ends_it(
     expect(first.locator(".cell-state")).to_have_text("◼ stopped")
     expect(second.locator(".cell-output")).to_contain_text(re.compile("InvalidStateError"))
     expect(second.locator(".cell-output")).not_to_contain_text("Waits")
-    # A Python that has come to its end hears no Stop; the second one replaces it.
-    write_code(first, "import os\nos.abort()")
+    # What hears no Stop is replaced with its Python by the second one.
+    deaf = "while True:\n    try:\n        while True:\n            pass\n    except KeyboardInterrupt:\n        pass"
+    write_code(first, deaf)
     first.get_by_role("button", name="Run").click()
     expect(first.locator(".cell-state")).to_have_text("running")
     first.get_by_role("button", name="Stop").click()
@@ -122,6 +123,11 @@ def test_a_cell_says_what_it_waits_for_and_stop_always_ends_it(
     first.get_by_role("button", name="Stop").click()
     expect(lesson.page.locator("#note")).to_contain_text("Python restarted: the cells run again.")
     expect(first.locator(".cell-state")).to_have_text("↻ restarted")
+    lesson.wait_ready()
+    # A Python that has come to its end is replaced at once.
+    lesson.run("try_rate.py", "import os\nos.abort()")
+    expect(first.locator(".cell-state")).to_have_text("✗ crashed")
+    expect(lesson.page.locator("#note")).to_contain_text("Python has crashed and starts anew: the cells run again.")
     lesson.wait_ready()
     lesson.page.click("#step")
     expect(lesson.page.locator("#steps")).to_have_text("1")

@@ -24,6 +24,7 @@ export class Cell {
   constructor(root, host) {
     this.root = root;
     this.original = '';
+    this.ran = null; // what ran last
     this._host = host;
     const title = (this.title = root.dataset.title ?? 'Code');
     root.classList.add('cell');
@@ -82,8 +83,9 @@ export class Cell {
     }, WAITS);
   }
 
-  begin() {
+  begin(source) {
     clearTimeout(this._wait);
+    this.ran = source;
     this.clear();
     this.code.mark(null);
     this._state.textContent = 'running';

@@ -87,7 +87,7 @@ export class Lesson extends EventTarget {
 
   /**
    * Runs Python when what was asked for before has ended.
-   * @param {string} source
+   * @param {string | (() => string)} source or what gives it when its turn has come
    * @param {import('../../js/turns.js').Sink | null} sink takes the output
    */
   run(source, sink = null) {
@@ -150,7 +150,7 @@ export class Lesson extends EventTarget {
     let answer = {};
     for (const cell of this.cells.values()) {
       if (cell.root.dataset.auto === undefined) continue;
-      answer = await this.run(cell.code.text, cell);
+      answer = await this.run(() => cell.code.text, cell); // with what was changed while Python loaded
       if (start !== this._starting || answer.lost || answer.status === 'crashed') return answer;
     }
     return answer;

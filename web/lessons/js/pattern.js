@@ -9,7 +9,7 @@ import { DEFAULTS, FEATURES, program } from './pattern_program.js';
 import { Training } from './training.js';
 
 const CELL = 'program.py';
-const SETTINGS = 'tensorgrad.pattern'; // of the weights that are kept
+const SETTINGS = 'tensorgrad.pattern'; // of the network whose weights are kept
 const NUMBERS = new Set(['noise', 'batch', 'depth', 'width', 'strength', 'rate', 'seed']);
 
 const lesson = new Lesson('pattern');
@@ -30,10 +30,12 @@ const training = new Training(lesson, {
     live: 'Live: press Play. Point at a neuron to see what it answers.',
   },
   play,
-  kept: () => save(SETTINGS, JSON.stringify(settings)),
+  ready,
+  kept: () => save(SETTINGS, JSON.stringify(made)),
 });
 const run = (source) => training.run(source);
 
+let made = { ...settings }; // those of the network that Python has
 let latest = null;
 let chosen = null; // the neuron that is pointed at
 let rebuilding = null;
@@ -92,6 +94,7 @@ function setRate() {
   const cell = lesson.cell(CELL);
   cell.code.text = cell.code.text.replace(/optim\.Adam\([^)]*\)/, `optim.Adam(${settings.rate})`);
   training.note(`train.set_lr(${settings.rate}): it goes on, nothing was compiled.`);
+  made.rate = settings.rate;
   run(`train.set_lr(${settings.rate})`);
 }
 
@@ -114,13 +117,22 @@ async function restart() {
   do {
     rebuilding = 'now';
     training.note('Compiling the new program…');
-    const { lost } = await cell.run();
+    const tried = { ...settings };
+    const { lost, status } = await cell.run();
     if (lost) return void (rebuilding = null); // the cells run again
+    if (status === 'ok') made = tried;
   } while (rebuilding === 'again');
   rebuilding = null;
   const good = cell.root.dataset.state === 'ok';
   training.note(good ? 'A new network, with random weights.' : 'The program raised an error: it stands below it.', good ? '' : 'error');
   if (good && playOnAfter) training.start();
+}
+
+/** The cells have run; a control that was changed meanwhile has written another program. */
+function ready() {
+  const cell = lesson.cell(CELL);
+  made = { ...settings };
+  if (!cell.edited && cell.ran !== cell.code.text) restart();
 }
 
 // Training

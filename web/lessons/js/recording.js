@@ -24,7 +24,15 @@ export class Recording {
   stop() {
     this._stopped = true;
     this._pause();
+    if (document.activeElement === this._button) this._moveFocus();
     this._button.hidden = true;
+  }
+
+  /** To what the button stood in: the next Tab goes on from there. */
+  _moveFocus() {
+    const stage = this._button.closest('.stage');
+    stage.tabIndex = -1;
+    stage.focus({ preventScroll: true });
   }
 
   async _open(url) {
