@@ -25,6 +25,7 @@ from paths import ROOT
 GUIDES = {
     "README.md": ("guide", "Guide"),
     "ARCHITECTURE.md": ("architecture", "Architecture"),
+    "docs/pytorch.md": ("from-pytorch", "From PyTorch"),
     "docs/embedding.md": ("embedding", "For your page"),
     "docs/coverage.md": ("coverage", "Coverage"),
     "docs/examples.md": ("examples", "Examples"),

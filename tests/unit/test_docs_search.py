@@ -18,7 +18,7 @@ const [library, ranking] = process.argv.slice(1, 3);
 const [entries, questions] = JSON.parse(require('fs').readFileSync(0));
 Promise.all([import(library), import(ranking)]).then(([{ default: MiniSearch }, { indexed, found }]) => {
   const search = indexed(MiniSearch, entries);
-  console.log(JSON.stringify(questions.map((question) => found(search, question, 3).map(({ name }) => name))));
+  console.log(JSON.stringify(questions.map((question) => found(search, question, 8).map(({ name }) => name))));
 });
 """
 
@@ -58,6 +58,73 @@ ANSWERS = {
     "constructor": set(),  # a name that every object of JavaScript has
     "nn.conv2d": {"nn.Conv2d"},
     "train.save": {"Train.save"},
+    "load csv file": {"Your own data"},
+    "use pytorch weights": {"PyTorch's weights"},
+    "plot": {"The page"},
+    "zero_grad": {"The training step"},
+    "train test split": {"tg.data.random_split"},
+    "convolution": {"nn.Conv2d"},
+    "embedding": {"nn.Embedding", "tg.embedding"},
+    "reduce lr on plateau": {"Schedules and early stopping"},
+    "early stopping": {"Schedules and early stopping"},
+    "batch size": {"tg.data.DataLoader"},
+    "save model": {"Train.save", "tg.save"},
+    "gpu not found": {"tg.NoDeviceError"},
+    "cuda out of memory": {"tg.OutOfMemoryError"},
+    "one hot": {"tg.one_hot"},
+    "softmax cross entropy": {"tg.cross_entropy"},
+    "dtype": {"tg.DType"},
+    "freeze layer": {"Module.requires_grad_"},
+    "print shape": {"Tensor.shape"},
+    "numpy to tensor": {"Tensors and arrays"},
+    ".item()": {"Tensor.item"},
+    ".cuda()": {"Module.cuda"},
+    "requires_grad": {"Module.requires_grad_"},
+    "no_grad": {"Freezing, no_grad and detach"},
+    "DataLoader": {"tg.data.DataLoader"},
+    "dropout eval mode": {"Module.eval"},
+    "clip gradients": {"optim.clip_grad_norm"},
+    "nan loss": {"A loss that is NaN"},
+    "model.eval()": {"Module.eval"},
+    "loss.backward()": {"The training step"},
+    "optimizer.step()": {"The training step"},
+    "validation loss": {"Train.fit"},
+    "compute accuracy": {"Evaluation"},
+    "weight decay": {"optim.AdamW"},
+    "detach": {"Tensor.detach", "tg.stop_gradient"},
+    "random seed": {"nn.init.manual_seed"},
+    "flatten image": {"nn.Flatten", "tg.flatten"},
+    "transformer": {"nn.Transformer"},
+    "lstm": {"nn.LSTM"},
+    "number of parameters": {"Module.parameters"},
+    "torch.load": {"PyTorch's weights", "Train.load"},
+    "state_dict": {"Module.state_dict", "Train.state_dict"},
+    "mixed precision training": {"Mixed precision"},
+    "draw the loss curve": {"The page"},
+    "show an image": {"The page"},
+    "upload a file": {"tg.browser.upload"},
+    "in-place operation": {"Tensors and arrays"},
+    "model.to(device)": {"Module.to"},
+    "unsqueeze": {"tg.expand_dims"},
+    "tensor view": {"tg.reshape"},
+    "xavier initialization": {"nn.init.xavier_uniform_"},
+    "custom layer": {"nn.Module"},
+    "padding": {"tg.pad"},
+    "slice a tensor": {"tg.getitem"},
+    "moving average of weights": {"Averages and clipping"},
+    "resume training": {"Train.resume"},
+    "is my gpu used": {"Where it runs"},
+    "float64": {"Tensors and arrays"},
+    "install": {"Install"},
+    "tensor to numpy": {"Tensor.numpy"},
+    "torch.from_numpy": {"Tensors and arrays"},
+    "fine tune": {"PyTorch's weights"},
+    "gradient accumulation": {"The training step"},
+    "half precision": {"tg.f16"},
+    "float16": {"Tensors and arrays"},
+    "embed a cell": {"A cell: <tensor-grad>"},
+    "label smoothing": {"tg.cross_entropy"},
+    "concatenation": {"tg.concat"},
 }
 
 
@@ -77,4 +144,9 @@ def answers() -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("question", ANSWERS)
 def test_a_question_finds_its_page_first(question: str, answers: dict[str, list[str]]) -> None:
-    assert ANSWERS[question] <= set(answers[question]), answers[question]
+    assert ANSWERS[question] <= set(answers[question][:3]), answers[question]
+
+
+def test_a_word_is_not_taken_for_another_that_it_comes_from(answers: dict[str, list[str]]) -> None:
+    """To embed something in a page has nothing to do with embeddings."""
+    assert not {"The page", "For your page"} & set(answers["embedding"])
