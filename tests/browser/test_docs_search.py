@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 
 import pytest
@@ -131,8 +130,6 @@ ANSWERS = {
 @pytest.fixture(scope="module")
 def answers() -> dict[str, list[str]]:
     """What each question finds first."""
-    if shutil.which("node") is None or not MINISEARCH.exists():
-        pytest.skip("asks the site's JavaScript, in Node, which `make site` brings what it needs")
     entries = docs_site.rendered()["search.json"]
     assert isinstance(entries, str)
     command = ["node", "-e", SCRIPT, MINISEARCH.as_uri(), (ROOT / "web" / "js" / "docs_ranking.js").as_uri()]
