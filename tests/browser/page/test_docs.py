@@ -71,7 +71,7 @@ def test_the_search_finds_names_by_the_keyboard_alone(page: Page) -> None:
 
 def test_pages_fit_and_axe_finds_nothing(page: Page) -> None:
     folder = page.url.rsplit("/", 1)[0]
-    for name in ("tg.cross_entropy", "nn.Module", "nn.LayerNorm", "index", "guide", "load-times"):
+    for name in ("tg.cross_entropy", "nn.Module", "nn.LayerNorm", "index", "guide", "from-pytorch", "load-times"):
         page.goto(f"{folder}/{name}.html")
         for form, width in (("desktop", 1280), ("phone", 390)):
             page.set_viewport_size({"width": width, "height": 800})
@@ -82,6 +82,19 @@ def test_pages_fit_and_axe_finds_nothing(page: Page) -> None:
                 expect(page.locator("#results")).to_be_visible(visible=name == "tg.cross_entropy")
                 assert violations(page) == [], (name, form, scheme)
                 screenshot(page, f"docs-page-{name}-{form}-{scheme}")
+
+
+def test_names_stay_in_one_piece_on_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(f"{page.url.rsplit('/', 1)[0]}/coverage.html")
+    lines = page.locator("td:first-child code").evaluate_all("all => all.map((each) => each.getClientRects().length)")
+    assert set(lines) == {1}
+    assert len(lines) > 400
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.goto(f"{page.url.rsplit('/', 1)[0]}/tg.binary_cross_entropy_with_logits.html")
+    expect(page.locator("h1")).to_have_text("tg.binary_cross_entropy_with_logits")
+    assert page.locator("h1").evaluate("(title) => title.scrollWidth <= title.clientWidth")
+    assert page.locator("h1 wbr").count() == 5
 
 
 def test_an_example_opens_in_the_playground_and_waits(page: Page) -> None:
