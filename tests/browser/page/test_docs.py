@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
+import zlib
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from page_driver import START, SUB_PATH, screenshot, violations
+from page_driver import SITE, START, SUB_PATH, Repl, screenshot, violations
 from tensorgrad.testing.server import StaticServer
 
 pytestmark = pytest.mark.page
@@ -104,3 +107,41 @@ def test_an_example_opens_in_the_playground_and_waits(page: Page) -> None:
     expect(page.locator("#program-note")).to_contain_text("It runs when you press Run")
     expect(page.locator("#status")).to_have_attribute("data-state", "ready", timeout=START)
     assert page.locator(".entry").count() == 0
+
+
+RUN_ALL = """
+import ast, asyncio, contextlib, inspect, io, json, os, tempfile, traceback
+
+async def run_all(programs):
+    failed = {}
+    for name, code in programs.items():
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                program = compile(code, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+                answer = eval(program, {"__name__": "__main__"})
+                if inspect.iscoroutine(answer):
+                    await answer
+        except Exception:
+            failed[name] = traceback.format_exc()
+    return failed
+
+home = os.getcwd()
+with tempfile.TemporaryDirectory() as folder:  # some write files
+    os.chdir(folder)
+    failed = await run_all(json.loads(%r))
+    os.chdir(home)
+print(json.dumps(failed))
+"""
+
+
+def test_every_example_runs_where_its_link_leads(repl: Repl) -> None:
+    """Those of all pages, of functions, methods and modules; what a test elsewhere has imported is not there."""
+    programs = {}
+    for file in sorted((SITE / "docs").glob("*.html")):
+        links = re.findall(r'class="try" href="\.\./#code=([^"]*)"', file.read_text(encoding="utf-8"))
+        for number, link in enumerate(links):
+            code = zlib.decompress(base64.urlsafe_b64decode(f"{link}=="), -15).decode()
+            programs[f"{file.stem} {number}"] = code
+    assert len(programs) > 500
+    assert {"tg.softmax 0", "nn.Linear 0", "tg.Train 2"} <= programs.keys()
+    assert json.loads(repl.run(RUN_ALL % json.dumps(programs), timeout=180_000)) == {}
