@@ -28,7 +28,7 @@ ENTRY = re.compile(r"(\S[^:`]*(?:`[^`]*`)?[^:`]*): +(.*)", re.S)
 TERMS = ("Args", "Attributes", "Options", "Raises")
 
 SENTENCE = 50
-"""Letters of a table's cell that want a wide column, on a phone too."""
+"""Letters of a table's cell that want a wide column."""
 
 Link = Callable[[str], str | None]
 """From a name, as it stands in a text, to the address of what it is."""
@@ -211,11 +211,18 @@ def page(text: str, link: Link, target: Callable[[str], str | None]) -> tuple[st
             token.attrSet("id", slug(after.content))
         if token.attrs.pop("style", "") == "text-align:right":  # the policy allows no style in a page
             token.attrSet("class", "number")
-        elif token.type == "td_open" and after is not None and len(plain(after.content)) > SENTENCE:
-            token.attrSet("class", "sentence")
+        elif token.type == "td_open" and after is not None and room(after.content):
+            token.attrSet("class", room(after.content))
         if token.children:
             token.children = pointed(token.children, target)
     return markdown.renderer.render(tokens, markdown.options, {"link": link}), found
+
+
+def room(cell: str) -> str:
+    """The class of a table's cell that wants room on a phone, too: for names in one piece, or for a sentence."""
+    if re.fullmatch(r"`[\w.]+`(, `[\w.]+`)*", cell):
+        return "whole"
+    return "sentence" if len(plain(cell)) > SENTENCE else ""
 
 
 def pointed(tokens: list[Token], target: Callable[[str], str | None]) -> list[Token]:

@@ -94,6 +94,9 @@ def test_names_stay_in_one_piece_on_a_phone(page: Page) -> None:
     assert set(lines) == {1}
     assert len(lines) > 400
     assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.goto(f"{page.url.rsplit('/', 1)[0]}/guide.html")  # code that is no name gives way to sentences
+    table = page.locator(".wide:has(:text('adds a point'))")
+    assert table.evaluate("(table) => table.scrollWidth <= table.clientWidth")
     page.goto(f"{page.url.rsplit('/', 1)[0]}/tg.binary_cross_entropy_with_logits.html")
     expect(page.locator("h1")).to_have_text("tg.binary_cross_entropy_with_logits")
     assert page.locator("h1").evaluate("(title) => title.scrollWidth <= title.clientWidth")
