@@ -70,7 +70,7 @@ class TensorDataset:
 
 
 class DataLoader:
-    """Batches of a dataset, epoch after epoch: each `for` loop over it is one.
+    """The examples of a dataset in batches of a size, epoch after epoch: each `for` loop over it is one.
 
     Args:
         dataset: a `TensorDataset`; arrays by name or a tuple of arrays, of which one is made; or whatever has
@@ -194,7 +194,7 @@ class DataLoader:
 
 
 def random_split(dataset: Any, lengths: Sequence[int | float], seed: int = 0) -> list[TensorDataset]:
-    """Parts of a dataset, drawn without replacement.
+    """Parts of a dataset, to train and to test with, drawn at random without replacement.
 
     Args:
         dataset: as for `DataLoader`, of arrays.

@@ -55,7 +55,7 @@ class TraceError(TensorgradError, RuntimeError):
 
 
 class NoDeviceError(TensorgradError, RuntimeError):
-    """There is no WebGPU here, or no adapter; the message says which."""
+    """No GPU was found: there is no WebGPU here, or no adapter; the message says which."""
 
 
 class UnsupportedError(TensorgradError, NotImplementedError):

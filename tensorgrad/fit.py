@@ -65,7 +65,7 @@ class Fitting(ManySteps, Checkpoints):
         autosave: str | None = None,
         autosave_every: float = 30.0,
     ) -> Record:
-        """Trains on batches. They are the same steps as a loop over `step`.
+        """Trains on batches and validates, for some epochs. The steps are those of a loop over `step`.
 
         Args:
             batches: a `tg.data.DataLoader`, or any iterable or async iterable of batches in the structure given to

@@ -26,6 +26,7 @@ CALLS = ROOT / "docs" / "calls.txt"
 IMPORTS = {
     "np.": "import numpy as np",
     "tg.": "import tensorgrad as tg",
+    "tg.einops.": "import tensorgrad.einops",
     "nn.": "from tensorgrad import nn",
     "optim.": "from tensorgrad import optim",
 }

@@ -10,10 +10,14 @@ import ast
 import base64
 import builtins
 import doctest
+import re
 import zlib
 
 IMPORTS = {"tg": "import tensorgrad as tg", "np": "import numpy as np"}
 """What an example may leave out; everything else that it uses it imports itself."""
+
+ELSEWHERE = re.compile(r"^(?:import|from) (?:tensorgrad\.)?einops\b", re.M)
+"""What the playground has not got, and may not fetch: the page's policy allows its own site only."""
 
 WAITS = ("tg.sync", "sync", "asyncio.run")
 Located = ast.expr | ast.stmt | ast.keyword
@@ -98,7 +102,9 @@ def unbound(code: str) -> list[str]:
 
 
 def link(code: str) -> str:
-    """The fragment that `web/js/share.js` reads, with the program in it."""
+    """The fragment that `web/js/share.js` reads, with the program in it; "" for one that cannot run there."""
+    if ELSEWHERE.search(code):
+        return ""
     squeeze = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = squeeze.compress(code.encode()) + squeeze.flush()
     return "#code=" + base64.urlsafe_b64encode(packed).decode().rstrip("=")

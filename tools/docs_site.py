@@ -18,12 +18,13 @@ import docs_calls
 from docs_facts import about, sections, signature, source, told_members
 from docs_index import entries
 from docs_names import Public, publics, relative, topics
-from docs_text import Heading, block, coloured, inline, linker, page, plain, summary, topic_page, with_links
+from docs_text import Heading, block, breakable, coloured, inline, linker, page, plain, summary, topic_page, with_links
 from pages import WEB, environment, policy_of
 from paths import ROOT
 
 GUIDES = {
     "README.md": ("guide", "Guide"),
+    "docs/pytorch.md": ("from-pytorch", "From PyTorch"),
     "ARCHITECTURE.md": ("architecture", "Architecture"),
     "docs/embedding.md": ("embedding", "For your page"),
     "docs/coverage.md": ("coverage", "Coverage"),
@@ -57,6 +58,7 @@ def rendered(policy: str = "") -> dict[str, str | bytes]:
         policy: the pages' Content-Security-Policy; by default that of `_headers`.
     """
     templates = environment()
+    templates.filters["breakable"] = breakable
     common = {
         "root": "../",
         "policy": policy or policy_of(WEB / "_headers"),

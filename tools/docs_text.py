@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from markupsafe import Markup
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
@@ -25,6 +26,9 @@ SECTION = re.compile(r"(Args|Attributes|Options|Raises|Returns|Source)(, [^:\n]*
 TITLES = {"Args": "Parameters"}
 ENTRY = re.compile(r"(\S[^:`]*(?:`[^`]*`)?[^:`]*): +(.*)", re.S)
 TERMS = ("Args", "Attributes", "Options", "Raises")
+
+SENTENCE = 50
+"""Letters of a table's cell that want a wide column."""
 
 Link = Callable[[str], str | None]
 """From a name, as it stands in a text, to the address of what it is."""
@@ -179,6 +183,11 @@ def inline(text: str, link: Link) -> str:
     return _markdown(False).renderInline(text, {"link": link})
 
 
+def breakable(name: str) -> Markup:
+    """A name as HTML that may go on in another line where one of its words ends."""
+    return Markup(re.sub(r"(?<=[._])(?=[^_])", "<wbr>", html.escape(name)))
+
+
 class Heading(NamedTuple):
     """A heading of a page: its level, its text and its name in an address."""
 
@@ -202,9 +211,18 @@ def page(text: str, link: Link, target: Callable[[str], str | None]) -> tuple[st
             token.attrSet("id", slug(after.content))
         if token.attrs.pop("style", "") == "text-align:right":  # the policy allows no style in a page
             token.attrSet("class", "number")
+        elif token.type == "td_open" and after is not None and room(after.content):
+            token.attrSet("class", room(after.content))
         if token.children:
             token.children = pointed(token.children, target)
     return markdown.renderer.render(tokens, markdown.options, {"link": link}), found
+
+
+def room(cell: str) -> str:
+    """The class of a table's cell that wants room on a phone, too: for names in one piece, or for a sentence."""
+    if re.fullmatch(r"`[\w.]+`(, `[\w.]+`)*", cell):
+        return "whole"
+    return "sentence" if len(plain(cell)) > SENTENCE else ""
 
 
 def pointed(tokens: list[Token], target: Callable[[str], str | None]) -> list[Token]:

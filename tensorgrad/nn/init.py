@@ -26,7 +26,7 @@ class _Source:
 
 
 def manual_seed(seed: int) -> np.random.Generator:
-    """Restarts the generator of initial values, so that modules made from here on are the same every time.
+    """Seeds the random numbers of initial values, so that modules made from here on are the same every time.
 
     >>> from tensorgrad import nn
     >>> _ = nn.init.manual_seed(0)

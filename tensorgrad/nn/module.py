@@ -20,7 +20,7 @@ T = TypeVar("T", bound=Parameter)
 
 
 class Module:
-    """The base of models and layers, as PyTorch's.
+    """The base of models and layers, the package's and custom ones, as PyTorch's.
 
     Whatever `Parameter`, `Buffer` or `Module` is assigned to an attribute belongs to the
     module under that name (`super().__init__()` is allowed, not needed). Calling the module

@@ -389,7 +389,7 @@ def isnan_or_false(x: Tensor) -> Tensor:
 
 
 def stop_gradient(x: TensorLike) -> Tensor:
-    """The same numbers, through which no gradient flows."""
+    """The same numbers, through which no gradient flows: PyTorch's `detach`."""
     return bind(stop_gradient_p, tensor(x))
 
 

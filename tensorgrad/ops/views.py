@@ -52,7 +52,7 @@ permute_p = primitive(
 
 
 def reshape(x: TensorLike, *shape: Any) -> Tensor:
-    """The same elements in row-major order under another shape; one size may be -1.
+    """The same elements in row-major order under another shape, PyTorch's `view`; one size may be -1.
 
     >>> import tensorgrad as tg
     >>> def view():

@@ -19,7 +19,7 @@ from tensorgrad.testing import options
 from tour import BEGIN, END, sections
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/embedding.md")
+PAGES = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/pytorch.md", "docs/embedding.md")
 BLOCK = re.compile(r"^(<!-- page only -->\n)?```(\w+)\n(.*?)^```$", re.M | re.S)
 
 
@@ -69,6 +69,15 @@ def test_the_readmes_python_runs(number: int, capsys: pytest.CaptureFixture[str]
     if "accuracy" in names:
         assert names["accuracy"] > 0.9, capsys.readouterr().out
         assert len(names["plot"].values) == 300
+
+
+def test_the_python_for_those_who_know_pytorch_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its parts go on with each other's names."""
+    parts = [code for _, code in blocks("docs/pytorch.md", "python")]
+    names = run("\n".join(parts))
+    printed = capsys.readouterr().out.split()
+    assert len(parts) == len(printed) + 1 == 4  # one loads weights and shows nothing
+    assert float(printed[0]) < 0.3 < 0.8 < names["best"], printed
 
 
 def test_what_runs_in_a_page_only_is_python() -> None:

@@ -7,7 +7,6 @@ import doctest
 import importlib.util
 import json
 import re
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +22,6 @@ from record_lessons import LESSONS, Runner, gpu, line, page_file, pattern_progra
 pytestmark = pytest.mark.filterwarnings("ignore:running on the numpy device")
 
 HALF = Path(__file__).parents[2] / "web" / "python"
-needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="the page's JavaScript writes this program")
 
 
 @pytest.fixture(autouse=True)
@@ -133,7 +131,6 @@ def test_the_recorded_line_is_what_its_code_shows() -> None:
             assert new[name] == pytest.approx(old[name], abs=1e-4)
 
 
-@needs_node
 @pytest.mark.parametrize(
     "settings",
     [
@@ -157,7 +154,6 @@ def test_what_the_controls_write_learns(settings: dict[str, Any]) -> None:
     assert [len(layer) for layer in shown[-1]["weights"]] == [settings.get("width", 8)] * settings.get("depth", 2) + [1]
 
 
-@needs_node
 def test_the_recorded_spiral_is_what_its_code_shows() -> None:
     recorded = json.loads((LESSONS / "recorded" / "pattern.json").read_text(encoding="utf-8"))
     assert recorded[-1]["test"]["accuracy"] > 0.95
@@ -241,7 +237,6 @@ def test_the_exercises_of_the_gpu(exercise: str, wrong: str) -> None:
     assert found["passed"], found["text"]
 
 
-@needs_node
 def test_the_exercises_of_the_pattern() -> None:
     async def run(**settings: Any) -> Runner:
         runner = Runner()

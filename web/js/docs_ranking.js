@@ -7,12 +7,16 @@ const SILENT = new Set( // words that say nothing of what a question is about
     'into to use using we what when which why will with you your'
   ).split(' '),
 );
-const FAINT = new Set(['function', 'layer', 'model', 'tensor', 'weight']); // and those that everything here is about
+const FAINT = new Set( // and those that everything here is about, or that a question of any kind has
+  'compute error find found function layer make model not operation tensor weight'.split(' '),
+);
 const SAME = { // what others call what the documentation has by another name
   __proto__: null,
-  concatenate: 'concat', csv: 'file', dense: 'linear', ema: 'averages', embed: 'page', fc: 'linear', freeze: 'frozen', gpu: 'webgpu', gradient: 'grad',
-  inference: 'predictor', initialize: 'initial', jupyter: 'jupyterlite', lr: 'rate', multiplication: 'matmul', notebook: 'jupyterlite',
-  predict: 'predictor', scheduler: 'schedule',
+  accumulation: 'accumulate', concatenate: 'concat', concatenation: 'concat', convolution: 'conv2d', cuda: 'webgpu',
+  dense: 'linear', draw: 'plot', ema: 'averages', embed: 'page', fc: 'linear', freeze: 'frozen', gpu: 'webgpu',
+  gradient: 'grad', image: 'picture', inference: 'predictor', initialize: 'initial', jupyter: 'jupyterlite',
+  lr: 'rate', multiplication: 'matmul', notebook: 'jupyterlite', predict: 'predictor', scheduler: 'schedule',
+  validation: 'validate',
 };
 const OF_KIND = { member: 0.7, module: 0.7, background: 0.3, guide: 1.2, topic: 1.2 };
 
@@ -20,8 +24,8 @@ const OF_KIND = { member: 0.7, module: 0.7, background: 0.3, guide: 1.2, topic: 
 function words(text, field) {
   const parts = text.split(/[^\p{L}\p{N}]+/u).filter(Boolean);
   const inner = parts.flatMap((part) => part.split(/(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/));
-  const whole = field === 'name' || field === 'others' ? text.split(' ').map(joined) : [];
-  return [...new Set([...parts, ...inner, ...whole].map((word) => word.toLowerCase()))].filter(Boolean);
+  const whole = field === 'name' || field === 'others' ? text.split(' ') : (text.match(/\w+[-_]\w+/g) ?? []);
+  return [...new Set([...parts, ...inner, ...whole.map(joined)].map((word) => word.toLowerCase()))].filter(Boolean);
 }
 
 const joined = (text) => text.replace(/^(tg|nn|optim)\./, '').replace(/[^\p{L}\p{N}]+/gu, '').toLowerCase();
@@ -31,7 +35,7 @@ const verb = (word) => (word.length > 5 ? word.replace(/(?:(.)\1|(.))ing$/, '$1$
 const weight = (word) => (FAINT.has(one(word)) ? 0.2 : 1);
 
 /** A word, and what it may stand for: one thing for several, do for doing, our word for another's. */
-const meant = (word) => [...new Set([word, one(word), verb(word), SAME[one(verb(word))] ?? SAME[word] ?? word])];
+const meant = (word) => [...new Set([word, one(word), verb(word), SAME[one(word)] ?? word])];
 
 /** The index, from the entries of `search.json`. */
 export function indexed(MiniSearch, entries) {
@@ -78,7 +82,7 @@ function rank({ shown, kind, score, matched }, asked, count) {
   const first = begun.length ? (1e6 * factor) / Math.min(...begun.map((name) => name.length)) : 0;
   const whole = shown.toLowerCase() === asked.toLowerCase() ? 2e6 : 0;
   // Somebody who wants to split a tensor means `split` more than `tensor_split`.
-  const named = words(asked).some((word) => weight(word) === 1 && word === joined(last(shown))) ? 2 : 1;
+  const named = words(asked).some((word) => weight(word) === 1 && meant(word).includes(joined(last(shown)))) ? 2 : 1;
   return whole + first + score * factor * named * (matched / count) ** 2;
 }
 
@@ -88,5 +92,5 @@ const OPTIONS = {
   processTerm: (word) => word,
   boostTerm: (word, at) => (at ? 0.7 : 1),
   prefix: (word) => word.length > 1,
-  fuzzy: (word) => (word.length > 4 ? 0.2 : false),
+  fuzzy: (word) => (word.length > 4 && !/\d/.test(word) ? 0.2 : false), // another digit is another thing,
 };
