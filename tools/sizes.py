@@ -19,6 +19,7 @@ HEAD = """# Sizes by part
 
 Made by `.venv/bin/python tools/sizes.py --write`, in kB (1000 bytes): files as they are, and as hosts send them, with
 gzip (level 6) or brotli (quality 5). The browser keeps all of it; a second visit only asks whether it has changed.
+What the last row has comes once Python is there, so that the whole site works without a network.
 
 """
 BROTLI = """
@@ -53,6 +54,14 @@ def playground() -> dict[str, list[Path]]:
     }
 
 
+def offline(parts: dict[str, list[Path]]) -> dict[str, list[Path]]:
+    """The other files that the service worker keeps, as one part."""
+    kept = json.loads((SITE / "files.json").read_text(encoding="utf-8"))["files"]
+    loaded = {file for part in parts.values() for file in part}
+    others = {SITE / name for name in kept} - loaded
+    return {"lessons, documentation and packages, in the background": sorted(others)}
+
+
 def rows(parts: dict[str, list[Path]]) -> list[tuple[str, int, int, int, int]]:
     """For each part and their sum: files, bytes, bytes with gzip, bytes with brotli."""
     files = [file for part in parts.values() for file in part]
@@ -77,7 +86,8 @@ def table(found: list[tuple[str, int, int, int, int]]) -> str:
 
 def main() -> None:
     """Print the table, and write it where that is asked for."""
-    text = table(rows(playground()))
+    parts = playground()
+    text = table([*rows(parts), rows(offline(parts))[0]])
     print(text, end="")
     if "--write" in sys.argv[1:]:
         TABLE.write_text(HEAD + text, encoding="utf-8")

@@ -72,6 +72,7 @@ def test_the_spiral_is_learned_with_the_suggested_settings(open_page: Callable[.
     for _ in range(2):  # the step's end, then the keeping
         assert "lesson pattern" in lesson.run("try_small.py", KEPT)
     page.reload()
+    expect(page.locator("#note")).to_have_text("A recorded run with other settings than yours, until Python is here.")
     lesson.wait_ready()
     expect(page.locator("#note")).to_contain_text("Trained 2 steps last time. Play goes on from there")
     expect(page.locator("#steps")).to_have_text("2")

@@ -16,6 +16,7 @@ const lesson = new Lesson('pattern');
 const answer = new Answer(part('answer'), part('show-test'));
 const network = new Network(part('network'), choose);
 const settings = { ...DEFAULTS, ...kept() };
+const asRecorded = JSON.stringify(settings) === JSON.stringify(DEFAULTS);
 const [step, over] = ['step', 'over'].map(part);
 const training = new Training(lesson, {
   cell: CELL,
@@ -26,7 +27,7 @@ const training = new Training(lesson, {
   show,
   controls: [part('play'), step, over],
   words: {
-    recorded: 'A recorded run, until Python is here.',
+    recorded: `A recorded run${asRecorded ? '' : ' with other settings than yours'}, until Python is here.`,
     live: 'Live: press Play. Point at a neuron to see what it answers.',
   },
   play,
