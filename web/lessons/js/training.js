@@ -107,6 +107,7 @@ export class Training {
   async _keep() {
     if (this._kept.off || this._steps === this._kept.steps || this._steps === 0) return;
     Object.assign(this._kept, { steps: this._steps, since: performance.now() });
+    const said = part('note').textContent;
     const kept = await this._keeping('keep');
     if (kept === false) {
       this._kept.off = true;
@@ -114,7 +115,7 @@ export class Training {
     }
     if (!kept || this._kept.off) return; // forgotten meanwhile
     this._own.kept?.();
-    if (!this._kept.told && !this.playing) {
+    if (!this._kept.told && !this.playing && part('note').textContent === said) {
       this._kept.told = true;
       this.note('This browser keeps the weights for the next visit. Start over forgets them.');
     }
