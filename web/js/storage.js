@@ -8,6 +8,15 @@ export function load(key) {
   }
 }
 
+/** What `save` was given as JSON of an object; an empty one where there is none. */
+export function loadObject(key) {
+  try {
+    return { ...JSON.parse(load(key)) };
+  } catch {
+    return {};
+  }
+}
+
 export function save(key, text) {
   try {
     window.localStorage.setItem(key, text);

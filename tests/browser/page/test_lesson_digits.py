@@ -89,4 +89,13 @@ def test_on_a_phone_a_test_digit_is_looked_at(open_page: Callable[..., Repl], ur
     assert "took the GPU away" in lesson.check("try_each.py", "per_digit = np.ones(10)")
     lesson.wait_ready()
     assert "The accuracy of the digit 0" in lesson.check("try_each.py")
+    # What the reader has written is there at the next visit, until it is reset.
+    page.reload()
+    expect(lesson.cell("try_each.py").locator(".cell-state")).to_have_text("as you left it")
+    lesson.wait_ready()
+    assert lesson.code("try_each.py") == "per_digit = np.ones(10)"
+    lesson.cell("try_each.py").get_by_role("button", name="Reset").click()
+    page.reload()
+    lesson.wait_ready()
+    assert "np.ones" not in lesson.code("try_each.py")
     assert lesson.problems == []

@@ -76,7 +76,7 @@ def test_what_is_missing_is_said_as_in_the_playground(open_page: Callable[..., R
     notes = page.locator(".lead ~ .entry-note")
     expect(notes).to_have_count(3)
     expect(notes).to_contain_text(["not cross-origin isolated", "no JavaScript Promise", "little memory (1 GB)"])
-    expect(notes.last).to_contain_text("edited cells are not")
+    expect(notes.last).to_contain_text("what you have written is kept")
     expect(page.locator("#device-detail")).to_contain_text("no WebGPU")
     looked_at(page, "lesson-limits", [WIDE], ["light"])
     whole = open_lesson(open_page, url).page

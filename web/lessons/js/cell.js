@@ -58,6 +58,13 @@ export class Cell {
     this._edited();
   }
 
+  /** The reader's code of an earlier visit. */
+  recall(source) {
+    this.code.text = source;
+    this._edited();
+    this._state.textContent = 'as you left it';
+  }
+
   get edited() {
     return this.code.text !== this.original;
   }

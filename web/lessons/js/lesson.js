@@ -4,6 +4,7 @@ import { limitsOf } from '../../js/limits.js';
 import { isolate, keepOffline } from '../../js/offline.js';
 import { Session } from '../../js/session.js';
 import { Status } from '../../js/status.js';
+import { loadObject, save } from '../../js/storage.js';
 import { Turns } from '../../js/turns.js';
 import { Cell } from './cell.js';
 import { make, part } from './make.js';
@@ -156,8 +157,15 @@ export class Lesson extends EventTarget {
     return answer;
   }
 
+  /** The lesson's code, or the reader's of an earlier visit, as long as the lesson's is the one that they changed. */
   async _load(cell) {
+    const { original, text } = loadObject(this._key(cell));
     cell.set(await this.text(cell.root.dataset.code));
+    if (original === cell.original) cell.recall(text);
+  }
+
+  _key(cell) {
+    return `tensorgrad.cell.${this.name}.${cell.root.dataset.code}`;
   }
 
   async _runCell(cell, source) {
@@ -197,8 +205,10 @@ export class Lesson extends EventTarget {
     });
   }
 
-  /** What was said of another text is not said any more. */
+  /** The browser keeps what the reader has written. What was said of another text is not said any more. */
   _edited(cell) {
+    const kept = cell.edited ? JSON.stringify({ original: cell.original, text: cell.code.text }) : '';
+    if (cell.root.dataset.written === undefined) save(this._key(cell), kept);
     const verdict = cell.root.querySelector('.verdict');
     if (!verdict?.textContent) return;
     delete verdict.dataset.passed;
@@ -259,7 +269,7 @@ export class Lesson extends EventTarget {
 
   /** What is missing here, above the lesson; of the GPU the status strip tells. */
   _tellLimits() {
-    const kept = 'What was trained is kept; edited cells are not.';
+    const kept = 'What was trained and what you have written is kept.';
     const suspends = 'Suspending' in WebAssembly;
     const remarks = limitsOf({ isolated: this._session.isolated, suspends, memory: navigator.deviceMemory, kept });
     document.querySelector('.lead').after(...remarks.map((remark) => make('p', { className: 'entry-note' }, remark)));

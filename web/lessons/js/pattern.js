@@ -1,6 +1,6 @@
 // Lesson 2: the controls write a program; this page runs it, step by step.
 
-import { load, save } from '../../js/storage.js';
+import { loadObject, save } from '../../js/storage.js';
 import { Lesson } from './lesson.js';
 import { grid } from './grid.js';
 import { make, part } from './make.js';
@@ -15,7 +15,7 @@ const NUMBERS = new Set(['noise', 'batch', 'depth', 'width', 'strength', 'rate',
 const lesson = new Lesson('pattern');
 const answer = new Answer(part('answer'), part('show-test'));
 const network = new Network(part('network'), choose);
-const settings = { ...DEFAULTS, ...kept() };
+const settings = { ...DEFAULTS, ...loadObject(SETTINGS) };
 const asRecorded = JSON.stringify(settings) === JSON.stringify(DEFAULTS);
 const [step, over] = ['step', 'over'].map(part);
 const training = new Training(lesson, {
@@ -43,15 +43,6 @@ let rebuilding = null;
 let speed = { since: 0, steps: 0, pictures: 0 };
 
 // Controls
-
-/** @returns {object} those of the last visit */
-function kept() {
-  try {
-    return JSON.parse(load(SETTINGS)) ?? {};
-  } catch {
-    return {};
-  }
-}
 
 settings.features = [settings.features].flat().filter((name) => name in FEATURES);
 if (!settings.features.length) settings.features = DEFAULTS.features;
