@@ -64,6 +64,8 @@ const program = new Program(
     examples: part('examples'),
     share: part('share'),
     run: part('run-program'),
+    own: part('own-program'),
+    asItCame: part('as-it-came'),
   },
   {
     run: (source) => repl.submitProgram(source, `Program, ${source.trimEnd().split('\n').length} lines`),
