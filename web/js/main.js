@@ -2,6 +2,7 @@
 
 import { Border } from './border.js';
 import { Chart } from './chart.js';
+import { FileList } from './file_list.js';
 import { takeFiles } from './files.js';
 import { isolate, keepOffline } from './offline.js';
 import { Program } from './program.js';
@@ -104,7 +105,8 @@ part('run').addEventListener('click', () => repl.submit(part('prompt').value, tr
 part('stop').addEventListener('click', () => repl.interrupt());
 part('restart').addEventListener('click', () => repl.restart());
 part('clear').addEventListener('click', () => repl.clear());
-takeFiles(part('add-files'), part('file-input'), (files) => repl.addFiles(files));
+const fileList = new FileList(part('files'), part('files-kept'), part('files-sum'));
+takeFiles(part('add-files'), part('file-input'), (files) => repl.addFiles(files).then(() => fileList.show()));
 part('plot-clear').addEventListener('click', () => {
   recorded.stop();
   chart.clear();
