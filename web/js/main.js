@@ -4,6 +4,7 @@ import { Border } from './border.js';
 import { Chart } from './chart.js';
 import { FileList } from './file_list.js';
 import { takeFiles } from './files.js';
+import { asMenu } from './menu.js';
 import { isolate, keepOffline } from './offline.js';
 import { Program } from './program.js';
 import { Recorded } from './recorded.js';
@@ -14,6 +15,7 @@ import { mark } from './timing.js';
 const part = (id) => document.getElementById(id);
 
 new Border(part('border'), part('program-panel'));
+asMenu(document.querySelector('.keys'));
 
 const status = new Status({
   line: part('status'),
