@@ -12,6 +12,7 @@ export class Chart {
   constructor(parts) {
     this._parts = parts;
     this._series = new Map(); // name: {steps, values}
+    this._old = false; // whether the curves are those of the run before
     this._highest = null; // of the axis, while a recording is shown
     this._chart = null;
     this._drawing = null;
@@ -25,7 +26,8 @@ export class Chart {
   /** @param {string} text a message of `tensorgrad_page.plotting` */
   receive(text) {
     const message = JSON.parse(text);
-    if (message.kind === 'clear') this.clear(message.name);
+    if (message.kind === 'old') this._old = this._series.size > 0;
+    else if (message.kind === 'clear') this.clear(message.name);
     else for (const [name, points] of Object.entries(message.series)) this._add(name, points);
     this._drawSoon();
   }
@@ -41,6 +43,7 @@ export class Chart {
   clear(name = null) {
     if (name === null) {
       this._series.clear();
+      this._old = false;
       this._highest = null;
     }
     else this._series.delete(name);
@@ -148,11 +151,13 @@ export class Chart {
       const [label, value, step] = item.querySelectorAll('[data-part]');
       label.textContent = name;
       value.textContent = values[at] === null ? 'not finite' : values[at].toPrecision(4);
-      step.textContent = `step ${steps[at]}`;
+      step.textContent = this._old ? 'run before' : `step ${steps[at]}`;
       item.dataset.points = String(count);
       return `${name} is ${shorter(values[at])} at step ${steps[at]}`;
     });
-    plot.setAttribute('aria-label', words.length ? `Curves: ${words.join('; ')}` : 'Curves: none yet');
+    plot.classList.toggle('old', this._old);
+    const whose = this._old ? 'Curves of the run before' : 'Curves';
+    plot.setAttribute('aria-label', words.length ? `${whose}: ${words.join('; ')}` : 'Curves: none yet');
   }
 }
 

@@ -60,7 +60,7 @@ export class TensorGrad extends HTMLElement {
       frame.dataset.fixed = '';
       frame.style.height = /^\d+$/.test(height) ? `${height}px` : height;
     }
-    this._curves = make('div', { className: 'embed-curves', hidden: !/\bplot\(/.test(code) });
+    this._curves = make('div', { className: 'embed-curves', hidden: !/\bplot\(|\.fit\(/.test(code) });
     root.append(this._curves, this._foot(), this._live);
     this._drawCurves();
     this._watch();
