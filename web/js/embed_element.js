@@ -191,6 +191,7 @@ export class TensorGrad extends HTMLElement {
   }
 
   async _plot(text) {
+    if (this._curves.hidden && JSON.parse(text).kind !== 'points') return;
     this._curves.hidden = false;
     (await this._drawCurves()).receive(text);
   }

@@ -156,6 +156,10 @@ def test_cells_of_a_foreign_page_share_a_python_that_is_loaded_when_one_runs(ope
     post.press("data", "Reset")
     post.press("fit", "Run")
     assert "loss below 0.01: True" in post.ends("fit", "✓ done")
+    # Each run of a cell begins new curves.
+    post.write("fit", "for n in range(3): plot(n)")
+    post.press("fit", "Run")
+    expect(post.cell("fit").locator(".legend li")).to_have_attribute("data-points", "3")
     assert post.problems == []
 
 

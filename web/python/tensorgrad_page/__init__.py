@@ -49,7 +49,7 @@ def start(
 
     def started(program: bool, chart: str) -> None:
         plot.draw_in(chart)
-        if program:
+        if program or chart:  # a cell with curves of its own is a program, too
             plot.begin()
         post("started", "")
 

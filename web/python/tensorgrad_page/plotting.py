@@ -103,7 +103,10 @@ class Plot:
         self._next_step = self._charts.setdefault(chart, {})
 
     def begin(self) -> None:
-        """A run of the program starts: what is drawn is the run before's, and its first point removes it."""
+        """A run of the program, or of a cell with its own chart, starts.
+
+        What is drawn is the run before's; the first point of this one removes it.
+        """
         self.flush()
         self._over = True
         self._post(json.dumps({"kind": "old"}))
