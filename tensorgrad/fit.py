@@ -79,7 +79,8 @@ class Fitting(ManySteps, Checkpoints):
             validate: called (and awaited) with this object; returns a number or numbers by name, which a function
                 of `attach` computes. After every epoch and at the end, or as `validate_every` says.
             validate_every: a number of steps; `validate` is called each so many, and at the end.
-            progress: whether to show how far it is, with the last loss.
+            progress: whether to show how far it is, with the last loss; the site's pages draw the losses as a curve
+                too, unless there is an `on_step` that may.
             autosave: a name under which the browser keeps a checkpoint (with the loader's place), for `train.resume`.
                 Where it cannot, there is a warning, and the training goes on.
             autosave_every: seconds from one checkpoint to the next; one is made at the end, too.
@@ -182,7 +183,7 @@ class _Run:
             most = 1 if self.on_step else min(left, every - record.steps % every) if self.validate else left
             counted = train.state.counts[train._prefix]
             found = await train._run_chunk(data, record.steps, most)
-            record.add(found)
+            self._note(found)
             record.steps += len(found)
             await train._maybe_snapshot()
             train._check_finite(found, data)
@@ -201,7 +202,7 @@ class _Run:
                 result = None
             else:
                 result = await train.step(batch)
-                record.add(np.array([result.loss], np.float32))
+                self._note(np.array([result.loss], np.float32))
         except InputError as error:
             raise InputError(f"batch {record.steps + 1} of fit: {error.message}{_smaller(train, batch)}") from None
         record.steps += 1
@@ -221,11 +222,16 @@ class _Run:
         if answer is False:
             self.record.stopped = "on_step"
 
+    def _note(self, losses: np.ndarray) -> None:
+        self.record.add(losses)
+        if self.on_step is None:  # which sees every loss itself, and may draw it
+            self.progress.tell(losses)
+
     async def read(self) -> None:
         """Reads the losses of the steps that were queued."""
         if self._queued:
             found, self._queued = (await self.train.losses())[-self._queued :], 0
-            self.record.add(found)
+            self._note(found)
             self.train._check_finite(found, self.train._last)
 
     async def validated(self) -> None:

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 BETWEEN_DRAWS = 0.25
 """Seconds from one drawing of the line to the next."""
 
@@ -17,6 +19,19 @@ BETWEEN_LINES = 10.0
 
 WIDTH = 24
 """Characters of a bar."""
+
+
+_follower: Callable[[np.ndarray], Any] | None = None
+
+
+def follow(take: Callable[[np.ndarray], Any] | None) -> None:
+    """Has `take` called with the losses of whatever shows its progress, a few times a second: a page may draw them.
+
+    Args:
+        take: gets the losses of the steps since it was called last; None calls nobody.
+    """
+    global _follower
+    _follower = take
 
 
 class Progress:
@@ -41,6 +56,11 @@ class Progress:
     def due(self) -> bool:
         """Whether the line should be drawn again."""
         return self._write is not None and time.perf_counter() - self._drawn >= BETWEEN_DRAWS
+
+    def tell(self, losses: np.ndarray) -> None:
+        """Passes losses on to who follows."""
+        if self._write is not None and _follower is not None:
+            _follower(losses)
 
     def draw(self, done: int, text: str, *, last: bool = False) -> None:
         """Shows how many steps were made; the `last` time, the line stays."""

@@ -99,12 +99,14 @@ class Repl:
         write_code(self.page.locator(".program"), source)
 
     def example(self, file: str = "first.py") -> None:
-        """Take an example and run it."""
+        """Take an example, as it came, and run it."""
         shown = self.text.input_value()
         self.page.select_option("#examples", file)
         # The first example is there from the start.
         if not (file == "first.py" and "Two spirals" in shown):
             expect(self.text).not_to_have_value(shown)
+        if self.page.locator("#as-it-came").is_visible():
+            self.page.click("#as-it-came")
         self.page.click("#run-program")
 
     def start(self, source: str) -> None:

@@ -92,7 +92,8 @@ async def first() -> list[dict[str, Any]]:
     """The playground's first program: its curve, and now and then what it answers all over the square."""
     runner = Runner()
     source = (WEB / "examples" / "first.py").read_text(encoding="utf-8")
-    head, loop = source.split("plot.clear()\n")
+    head, start, rest = source.partition("for _ in range(300):\n")
+    loop = start + rest
     side, every = 24, 12
     await runner.run(head)
     await runner.run(

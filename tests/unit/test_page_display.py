@@ -149,6 +149,18 @@ def test_without_a_rich_form_the_repr_is_shown() -> None:
     assert form(Rich) == {"kind": "text", "data": repr(Rich), "alt": "type"}
 
 
+@pytest.mark.parametrize(
+    ("array", "most"),
+    [(np.ones((256, 2)), 21), (np.ones((20, 2)), 20), (np.arange(999.0), 3), (np.ones((60, 2, 2)), 21)],
+)
+def test_of_a_long_array_both_ends_are_shown_and_the_shape(array: np.ndarray[Any, Any], most: int) -> None:
+    from tensorgrad_page.displaying import form
+
+    text = form(array)["data"]
+    assert len(text.splitlines()) <= most
+    assert ("..." in text) == (f"shape={array.shape}" in text) == (len(array) > 20)
+
+
 def test_a_figure_is_shown_as_the_image_that_it_saves() -> None:
     from tensorgrad_page.displaying import form
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import dataclasses
 import json
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import pytest
 
 import tensorgrad as tg
 from inspected import BATCH, compiled
+from tensorgrad.inspect import Profile
 
 HALF = Path(__file__).parents[2] / "web" / "python"
 
@@ -63,10 +65,30 @@ def test_kernels_are_those_of_the_library(train: tg.Train) -> None:
     assert (one["wgsl"], "\n".join(one["why"])) == (train.kernels[1].wgsl, train.kernels[1].why)
 
 
-def test_a_profile_counts_as_a_step(train: tg.Train) -> None:
-    steps = train.state.steps
+def test_a_profile_is_the_median_of_steps_that_count(train: tg.Train, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tensorgrad_page import inspecting
+
+    steps, made = train.state.steps, []
+
+    async def profile() -> Profile:
+        found = await tg.Train.profile(train)
+        # The first ones are slow; of the others the third is in the middle.
+        factor = [100.0, 100.0, 1.0, 5.0, 3.0, 2.0, 4.0][len(made)]
+        rows = [dataclasses.replace(row, nanoseconds=factor * (row.index + 1)) for row in found.rows]
+        made.append(Profile(rows, found.what, found.note))
+        return made[-1]
+
+    monkeypatch.setattr(train, "profile", profile)
     found = ask("profile", program=number())
-    assert train.state.steps == steps + 1
+    assert (found["steps"], found["measured"], len(made)) == (7, 5, 7)
+    assert train.state.steps == steps + 7
+    assert [row["nanoseconds"] for row in found["rows"]] == [3.0 * (row["index"] + 1) for row in found["rows"]]
+    assert found["rows"][0]["nanoseconds"] == max(row["nanoseconds"] for row in found["rows"])
+    # Where a step takes long, two are enough: one to warm up and one that is measured.
+    made.clear()
+    monkeypatch.setattr(inspecting, "PATIENCE", 0.0)
+    found = ask("profile", program=number())
+    assert (found["steps"], found["measured"]) == (2, 1)
     assert sorted(row["index"] for row in found["rows"]) == list(range(len(train.kernels)))
     assert found["nanoseconds"] == pytest.approx(sum(row["nanoseconds"] for row in found["rows"]))
 

@@ -154,9 +154,10 @@ def test_a_run_of_the_program_begins_new_curves_and_the_prompt_goes_on() -> None
     plot = Plot(sent.append)
     plot(1.0)
     plot(2.0, "other")
-    plot.begin()  # of a run that plots nothing: the curves stay
+    plot.begin()  # of a run that plots nothing: the curves stay, as the run before's
     plot.flush()
     assert '{"kind": "clear", "name": null}' not in sent
+    assert sent[-1] == '{"kind": "old"}'
     plot.begin()
     with pytest.raises(TypeError):
         plot("much")  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ import pytest
 import tensorgrad as tg
 from tensorgrad import progress
 from tensorgrad.progress import Progress, progress_line
-from training import batch, start
+from training import batch, stacked, start
 
 
 class Terminal(io.StringIO):
@@ -94,6 +94,26 @@ def test_an_interrupted_run_ends_its_line(monkeypatch: pytest.MonkeyPatch) -> No
         assert "\r1 steps, loss " in out.getvalue()
 
     tg.sync(run())
+
+
+def test_who_follows_gets_every_loss_of_what_shows_its_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    async def run() -> None:
+        train, found = await start("numpy"), []
+        progress.follow(lambda losses: found.extend(losses.tolist()))
+        try:
+            record = await train.fit([batch(i) for i in range(3)], epochs=2)
+            assert found == record.losses.tolist()
+            await train.fit(await train.upload(stacked(range(3))))
+            assert len(found) == 9
+            await train.fit([batch(0)], on_step=lambda step, result: None)
+            await train.fit([batch(0)], progress=False)
+        finally:
+            progress.follow(None)
+        await train.fit([batch(0)])
+        assert len(found) == 9
+
+    tg.sync(run())
+    assert "loss" in capsys.readouterr().out
 
 
 async def fitted(**options: Any) -> None:

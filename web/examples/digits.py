@@ -30,7 +30,6 @@ def loss_fn(model, x, y):
 batch = {"x": tg.f32[64, 784], "y": tg.i32[64]}
 train = await tg.compile(Classifier(), loss_fn, optim.Adam(2e-3), batch)
 rng = np.random.default_rng(0)
-plot.clear()
 for _ in range(300):
     some = rng.choice(len(images), 64, replace=False)
     result = await train.step(x=images[some], y=labels[some])

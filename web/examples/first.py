@@ -30,7 +30,6 @@ def loss_fn(model, x, y):
 batch = {"x": tg.f32[256, 2], "y": tg.i32[256]}
 train = await tg.compile(MLP(), loss_fn, optim.AdamW(1e-2), batch)
 
-plot.clear()
 for _ in range(300):
     result = await train.step(x=points, y=arm)
     plot(result.loss)

@@ -15,7 +15,6 @@ def loss_fn(line, x, y):
 
 loss_and_gradient = tg.value_and_grad(loss_fn)
 slope, height = 0.0, 0.0
-plot.clear()
 for _ in range(60):
     loss, (to_slope, to_height) = await loss_and_gradient((slope, height), x, y)
     slope -= 0.3 * to_slope

@@ -16,7 +16,6 @@ train = await tg.compile(model, loss_fn, optim.Adam(1e-2), batch)
 
 x = np.random.default_rng(0).normal(size=(64, 8))
 y = np.sin(x.sum(axis=1, keepdims=True))
-plot.clear()
 for _ in range(100):
     plot((await train.step(x=x, y=y)).loss)
 

@@ -12,6 +12,7 @@ export class Chart {
   constructor(parts) {
     this._parts = parts;
     this._series = new Map(); // name: {steps, values}
+    this._old = false; // whether the curves are those of the run before
     this._highest = null; // of the axis, while a recording is shown
     this._chart = null;
     this._drawing = null;
@@ -27,6 +28,7 @@ export class Chart {
     const message = JSON.parse(text);
     const points = message.kind === 'points';
     if (points) for (const [name, some] of Object.entries(message.series)) this._add(name, some);
+    else if (message.kind === 'old') this._old = this._series.size > 0;
     else this.clear(message.name);
     this._drawSoon();
     return points;
@@ -43,6 +45,7 @@ export class Chart {
   clear(name = null) {
     if (name === null) {
       this._series.clear();
+      this._old = false;
       this._highest = null;
     }
     else this._series.delete(name);
@@ -150,11 +153,13 @@ export class Chart {
       const [label, value, step] = item.querySelectorAll('[data-part]');
       label.textContent = name;
       value.textContent = values[at] === null ? 'not finite' : values[at].toPrecision(4);
-      step.textContent = `step ${steps[at]}`;
+      step.textContent = this._old ? 'run before' : `step ${steps[at]}`;
       item.dataset.points = String(count);
       return `${name} is ${shorter(values[at])} at step ${steps[at]}`;
     });
-    plot.setAttribute('aria-label', words.length ? `Curves: ${words.join('; ')}` : 'Curves: none yet');
+    plot.classList.toggle('old', this._old);
+    const whose = this._old ? 'Curves of the run before' : 'Curves';
+    plot.setAttribute('aria-label', words.length ? `${whose}: ${words.join('; ')}` : 'Curves: none yet');
   }
 }
 

@@ -32,10 +32,7 @@ export class CodeEditor {
     const root = area.getRootNode(); // of a document or a shadow tree
     const focused = root.activeElement === area;
     const { selectionStart: anchor, selectionEnd: head, scrollTop } = area;
-    this._view = new EditorView({
-      root,
-      state: EditorState.create({ doc: area.value, selection: { anchor, head }, extensions: this._extensions() }),
-    });
+    this._view = new EditorView({ root, state: this._state(area.value, { anchor, head }) });
     area.before(this._view.dom);
     area.hidden = true;
     this._view.scrollDOM.scrollTop = scrollTop;
@@ -49,6 +46,14 @@ export class CodeEditor {
   set value(text) {
     this._view.dispatch({ changes: this._all(text), selection: { anchor: 0 } });
     this._view.scrollDOM.scrollTo(0, 0); // not into view: what writes the text may be elsewhere on the page
+  }
+
+  /** Another program, with an undo of its own. */
+  open(text) {
+    this._view.setState(this._state(text));
+    this._view.scrollDOM.scrollTo(0, 0);
+    this._area.value = text;
+    this._host.changed();
   }
 
   /** Puts another text in its place, as the person's own doing; undo brings the old one back. */
@@ -71,6 +76,10 @@ export class CodeEditor {
   /** Marks the line that raised an error, until the text changes; null marks none. */
   mark(line) {
     markLine(this._view, line);
+  }
+
+  _state(doc, selection = { anchor: 0 }) {
+    return EditorState.create({ doc, selection, extensions: this._extensions() });
   }
 
   _all(text) {

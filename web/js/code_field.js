@@ -27,6 +27,15 @@ export class CodeField {
     this._editor.value = text;
   }
 
+  /** Shows another program: undo does not reach back to the one before. */
+  open(text) {
+    this._editor.open(text);
+  }
+
+  focus() {
+    this._editor.focus();
+  }
+
   /** Puts another text in its place, as the person's own doing; undo brings the old one back. */
   replace(text) {
     this._editor.replace(text);

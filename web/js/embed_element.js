@@ -60,7 +60,7 @@ export class TensorGrad extends HTMLElement {
       frame.dataset.fixed = '';
       frame.style.height = /^\d+$/.test(height) ? `${height}px` : height;
     }
-    this._curves = make('div', { className: 'embed-curves', hidden: !/\bplot\(/.test(code) });
+    this._curves = make('div', { className: 'embed-curves', hidden: !/\bplot\(|\.fit\(/.test(code) });
     root.append(this._curves, this._foot(), this._live);
     this._drawCurves();
     this._watch();
@@ -137,6 +137,28 @@ export class TensorGrad extends HTMLElement {
     return (this.getAttribute('needs') ?? '').split(/\s+/).filter(Boolean);
   }
 
+  /** All that it needs, and that those need. @returns {Set<TensorGrad>} */
+  _allNeeds(found = new Set()) {
+    for (const other of this._needs.map((id) => document.getElementById(id))) {
+      if (!(other instanceof TensorGrad) || found.has(other)) continue;
+      found.add(other);
+      other._allNeeds(found);
+    }
+    return found;
+  }
+
+  /** For the playground: its code after that of the cells which share its Python and come before it or are needed. */
+  _program() {
+    const needed = this._allNeeds();
+    const before = (cell) => needed.has(cell) || cell.compareDocumentPosition(this) & Node.DOCUMENT_POSITION_FOLLOWING;
+    const others = [...document.querySelectorAll(this.localName)].filter(
+      (cell) => cell !== this && cell._cell && cell._python === this._python && before(cell),
+    );
+    if (!others.length) return this._cell.code.text;
+    const titled = (cell) => (cell.hasAttribute('label') ? `# ${cell.getAttribute('label')}\n` : '');
+    return [...others, this].map((cell) => `${titled(cell)}${cell._cell.code.text.trim()}\n`).join('\n');
+  }
+
   /** @returns {string} how this cell needs itself by way of another, in words; empty where it does not */
   _circle(id, way = []) {
     const other = document.getElementById(id);
@@ -169,6 +191,7 @@ export class TensorGrad extends HTMLElement {
   }
 
   async _plot(text) {
+    if (this._curves.hidden && JSON.parse(text).kind !== 'points') return;
     this._curves.hidden = false;
     (await this._drawCurves()).receive(text);
   }
@@ -199,7 +222,7 @@ export class TensorGrad extends HTMLElement {
     dot.setAttribute('aria-hidden', 'true');
     const line = make('div', { className: 'status' }, dot, text, bar);
     const link = make('a', { target: '_blank', rel: 'noopener' }, 'Open in the playground');
-    const point = async () => (link.href = await linkTo(this._cell.code.text, PLAYGROUND));
+    const point = async () => (link.href = await linkTo(this._program(), PLAYGROUND));
     for (const type of ['pointerenter', 'focus']) link.addEventListener(type, point);
     point();
     text.textContent = this._python.session.loaded ? 'Python is ready' : 'Python is loaded into this page at the first run';

@@ -1,7 +1,7 @@
 // Files between the reader and Python's working folder.
 
 const HINTS = {
-  csv: (name, start) => `np.loadtxt(${name}, delimiter=","${named(start) ? ', skiprows=1' : ''})`,
+  csv: (name, start) => `np.genfromtxt(${name}, delimiter=","${named(start) ? ', names=True' : ''})`,
   npy: (name) => `np.load(${name})`,
   npz: (name) => `np.load(${name})`,
   safetensors: (name) => `tg.load(${name})`,

@@ -2,6 +2,7 @@
 
 import { bar, cell, counted, lineLink, make, opener, role, showBytes, showCount, showFlops, showNanoseconds, showNumber } from './inspector_parts.js';
 
+const SORTED = { Kernel: 'ascending', Time: 'descending' }; // the headings that sort, and which way
 const HEADINGS = ['Kernel', 'Threads', 'Moved', 'Work', 'Time', 'GB/s', 'GFLOP/s'];
 
 export class Kernels {
@@ -20,15 +21,38 @@ export class Kernels {
     this._measure = make('button', '', 'Measure');
     this._measure.type = 'button';
     this._measure.disabled = Boolean(found.unmeasured);
-    this._measure.title = 'Runs one training step, which counts, and times each kernel';
+    this._measure.title = 'Runs up to 7 training steps, which count, and times each kernel';
     this._measure.addEventListener('click', () => this._time());
-    this._measured = make('p', 'inspector-summary', found.unmeasured || 'Measure runs one step more and times each kernel on the GPU.');
+    this._measured = make('p', 'inspector-summary measured', found.unmeasured || 'Measure runs up to 7 training steps, which count as yours do, and shows the median time of each kernel.');
     this._measured.setAttribute('role', 'status');
     this._rows = found.rows.map((row, index) => this._row(row, index));
-    const table = role('table', make('div', 'kernel-table', header(), ...this._rows.map(({ group }) => group)));
-    table.setAttribute('aria-label', 'Kernels in the order in which they run');
-    this._box.append(make('div', 'inspector-lead', this._measure, make('div', '', this._measured, this._summary)), table);
+    this._headings = HEADINGS.map((heading, i) => this._heading(heading, i));
+    const head = role('rowgroup', make('div', 'kernel-head', role('row', make('div', 'kernel-row', ...this._headings))));
+    this._table = role('table', make('div', 'kernel-table', head));
+    this._table.setAttribute('aria-label', 'Kernels');
+    this._sort('Kernel');
+    this._box.append(make('div', 'inspector-lead', this._measure, make('div', '', this._measured, this._summary)), this._table);
     return undefined;
+  }
+
+  _heading(heading, i) {
+    const content = SORTED[heading] ? make('button', 'kernel-sort', heading) : heading;
+    if (SORTED[heading]) {
+      content.type = 'button';
+      content.title = heading === 'Time' ? 'The slowest first' : 'In the order in which they run';
+      content.disabled = heading === 'Time'; // until there are times
+      content.addEventListener('click', () => this._sort(heading));
+    }
+    return role('columnheader', make('div', i ? 'number' : '', content));
+  }
+
+  /** By time, or in the order in which they run. */
+  _sort(heading) {
+    this._sorted = heading;
+    this._headings.forEach((cell) => cell.removeAttribute('aria-sort'));
+    this._headings[HEADINGS.indexOf(heading)].setAttribute('aria-sort', SORTED[heading]);
+    const rows = heading === 'Time' ? [...this._rows].sort((a, b) => b.nanoseconds - a.nanoseconds) : this._rows;
+    this._table.append(...rows.map(({ group }) => group));
   }
 
   _row(row, index) {
@@ -47,7 +71,7 @@ export class Kernels {
     name.addEventListener('click', () => (box.hidden = detail.hidden));
     ['Threads', 'Moved', 'Work'].forEach((heading, i) => (line.children[i + 1].dataset.heading = heading));
     ['Time', 'GB/s', 'GFLOP/s'].forEach((heading, i) => (times[i].dataset.heading = heading));
-    return { group: role('rowgroup', make('div', 'kernel', line, box)), times };
+    return { group: role('rowgroup', make('div', 'kernel', line, box)), times, nanoseconds: 0 };
   }
 
   async _detail(box, row, index) {
@@ -77,7 +101,7 @@ export class Kernels {
   async _time() {
     const focused = document.activeElement === this._measure;
     this._measure.disabled = true;
-    this._measured.textContent = 'A step is timed, as soon as it is its turn …';
+    this._measured.textContent = 'Steps are timed, as soon as it is their turn …';
     const found = await this._host.ask('profile');
     this._measure.disabled = false;
     if (focused && document.activeElement === document.body) this._measure.focus(); // a disabled button loses it
@@ -87,12 +111,22 @@ export class Kernels {
     }
     const { peaks } = found;
     const against = peaks ? `; bars against ${showNumber(peaks.gbps)} GB/s and ${showNumber(peaks.gflops)} GFLOP/s, measured here` : '';
-    const total = `${showNanoseconds(found.nanoseconds)} of a step, ${found.note}${against}.`;
-    this._measured.textContent = total;
+    const { steps, measured } = found;
+    const how = `the median of ${counted(measured, 'step')} after ${steps - measured} to warm up; all ${steps} count as training`;
+    this._measured.textContent = `${showNanoseconds(found.nanoseconds)} of a step, ${found.note}, ${how}${against}.`;
     if (found.of !== 'kernel') return; // of nodes: there is no GPU, and no kernel has run
-    const longest = Math.max(...found.rows.map(({ nanoseconds }) => nanoseconds)) || 1;
+    const [slowest] = found.rows;
+    const longest = slowest.nanoseconds || 1;
+    const part = Math.round((100 * longest) / (found.nanoseconds || 1));
+    this._measured.textContent += ` The slowest is ${slowest.index} ${slowest.name}: ${part}%.`;
     const fastest = peaks ?? { gbps: Math.max(...found.rows.map(({ gbps }) => gbps)), gflops: Math.max(...found.rows.map(({ gflops }) => gflops)) };
-    for (const row of found.rows) this._timed(this._rows[row.index].times, row, longest, fastest);
+    for (const row of found.rows) {
+      this._rows[row.index].nanoseconds = row.nanoseconds;
+      this._timed(this._rows[row.index].times, row, longest, fastest);
+    }
+    this._rows[slowest.index].times[0].append(make('span', 'kernel-slowest', 'slowest'));
+    this._headings[HEADINGS.indexOf('Time')].firstChild.disabled = false;
+    this._sort(this._sorted);
   }
 
   _timed([time, gbps, gflops], row, longest, fastest) {
@@ -102,11 +136,6 @@ export class Kernels {
     const near = row.of_peak === null ? '' : `${Math.round(row.of_peak * 100)}% of the ${row.bound} peak`;
     for (const one of [gbps, gflops]) one.title = near;
   }
-}
-
-function header() {
-  const cells = HEADINGS.map((heading, i) => role('columnheader', make('div', i ? 'number' : '', heading)));
-  return role('rowgroup', make('div', 'kernel-head', role('row', make('div', 'kernel-row', ...cells))));
 }
 
 /** The line of a formula that stores something; those before it name parts. Where it stores such a part only, all of them. */

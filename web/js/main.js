@@ -2,7 +2,9 @@
 
 import { Border } from './border.js';
 import { Chart } from './chart.js';
+import { FileList } from './file_list.js';
 import { takeFiles } from './files.js';
+import { asMenu } from './menu.js';
 import { isolate, keepOffline } from './offline.js';
 import { Program } from './program.js';
 import { Recorded } from './recorded.js';
@@ -13,6 +15,7 @@ import { mark } from './timing.js';
 const part = (id) => document.getElementById(id);
 
 new Border(part('border'), part('program-panel'));
+asMenu(document.querySelector('.keys'));
 
 const status = new Status({
   line: part('status'),
@@ -69,6 +72,8 @@ const program = new Program(
     examples: part('examples'),
     share: part('share'),
     run: part('run-program'),
+    own: part('own-program'),
+    asItCame: part('as-it-came'),
   },
   {
     run: (source) => repl.submitProgram(source, `Program, ${source.trimEnd().split('\n').length} lines`),
@@ -107,7 +112,8 @@ part('run').addEventListener('click', () => repl.submit(part('prompt').value, tr
 part('stop').addEventListener('click', () => repl.interrupt());
 part('restart').addEventListener('click', () => repl.restart());
 part('clear').addEventListener('click', () => repl.clear());
-takeFiles(part('add-files'), part('file-input'), (files) => repl.addFiles(files));
+const fileList = new FileList(part('files'), part('files-kept'), part('files-sum'));
+takeFiles(part('add-files'), part('file-input'), (files) => repl.addFiles(files).then(() => fileList.show()));
 part('plot-clear').addEventListener('click', () => {
   recorded.stop();
   chart.clear();

@@ -34,6 +34,11 @@ export class ProgramArea extends Editor {
     this._area.scrollTop = 0;
   }
 
+  /** Another program: a value that is set ends the browser's undo. */
+  open(text) {
+    this.value = text;
+  }
+
   /** Puts another text in its place; the browser's undo brings the old one back. */
   replace(text) {
     this.focus();

@@ -4,6 +4,7 @@ import { shown } from './display.js';
 import { Editor } from './editor.js';
 import { choose, download, hint, showSize } from './files.js';
 import { History } from './history.js';
+import { keepFile } from './kept_files.js';
 import { Kept } from './kept.js';
 import { limitsOf } from './limits.js';
 import { Session } from './session.js';
@@ -21,7 +22,7 @@ export class Repl {
   constructor(parts, status, onPlot) {
     this._status = status;
     this._parts = parts;
-    this.session = new Session();
+    this.session = new Session({ files: true });
     this._history = new History();
     this._transcript = new Transcript(parts.list, parts.scroller);
     this._queued = []; // what was entered while Python loads
@@ -76,10 +77,16 @@ export class Repl {
         this._say(`${file.name} was not taken: Python is not there yet.`);
         continue;
       }
-      const answer = await this.session.put(file.name, new Uint8Array(await file.arrayBuffer()));
-      if (answer.status === 'restarted') return;
-      if (answer.error) this._say(`${file.name} was not taken: ${answer.error}`);
-      else this._say(`${file.name}, ${showSize(file.size)}, is in the working folder: ${await hint(file)}`);
+      try {
+        const answer = await this.session.put(file.name, new Uint8Array(await file.arrayBuffer()));
+        if (answer.status === 'restarted') return;
+        if (answer.error) throw new Error(answer.error);
+      } catch (error) {
+        this._say(`${file.name} was not taken: ${error.message}`); // a folder, for one
+        continue;
+      }
+      this._say(`${file.name}, ${showSize(file.size)}, is in the working folder: ${await hint(file)}`);
+      await keepFile(file).catch((error) => this._say(`${file.name} is not kept for your next visit: ${error.message}.`));
     }
   }
 
@@ -92,7 +99,7 @@ export class Repl {
   restart(why = '') {
     this._drop(() => true);
     this.session.restart();
-    this._transcript.note(`${why} Python restarted. Names and files are gone; the history stays.`.trim());
+    this._transcript.note(`${why} Python restarted. Names are gone, and files that Python wrote; the history stays.`.trim());
     this._editor.focus();
   }
 
@@ -152,8 +159,9 @@ export class Repl {
     const on = (type, handler) => this.session.addEventListener(type, ({ detail }) => handler(detail));
     on('progress', (detail) => this._status.progress(detail));
     on('device', ({ device }) => this._status.device(device));
-    on('ready', ({ versions, suspends }) => {
+    on('ready', ({ versions, suspends, files }) => {
       this._status.ready(versions);
+      if (files.length && !this._told) this._transcript.note(`In the working folder, as you left them: ${files.join(', ')}.`);
       this._tellLimits(suspends);
       this._tellKept();
     });

@@ -15,8 +15,10 @@ const RESTARTED = { status: 'restarted', items: [], start: 0, found: null }; // 
  * (detail: {canRestartOnly: boolean}) where an interrupt was not heard.
  */
 export class Session extends EventTarget {
-  constructor() {
+  /** @param {{files?: boolean}} options files: whether Python gets the files that this browser keeps */
+  constructor({ files = false } = {}) {
     super();
+    this._files = files;
     this.state = 'loading';
     this.isolated = self.crossOriginIsolated === true;
     this._worker = null;
@@ -40,7 +42,7 @@ export class Session extends EventTarget {
       if (this.state === 'loading') this._receive({ type: 'failed', message });
       else this._receive({ type: 'write', stream: 'error', text: `${message}\n` }); // of a callback; Python goes on
     };
-    this._worker.postMessage({ type: 'start', flag: shared });
+    this._worker.postMessage({ type: 'start', flag: shared, files: this._files });
     this._setState('loading');
   }
 

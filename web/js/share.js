@@ -12,9 +12,11 @@ export async function linkTo(program, page = location.href) {
   return url.href;
 }
 
-/** @returns {Promise<string | null>} the program in an address's fragment; rejects where it is damaged */
+/** Whether an address's fragment holds a program. */
+export const isLink = (hash) => hash.startsWith(`#${NAME}`);
+
+/** @returns {Promise<string>} the program in an address's fragment; rejects where it is damaged */
 export async function programIn(hash) {
-  if (!hash.startsWith(`#${NAME}`)) return null;
   const binary = atob(hash.slice(NAME.length + 1).replaceAll('-', '+').replaceAll('_', '/'));
   const packed = Uint8Array.from(binary, (letter) => letter.charCodeAt(0));
   const bytes = await read(stream(packed, new DecompressionStream('deflate-raw')), MOST);

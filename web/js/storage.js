@@ -24,3 +24,11 @@ export function save(key, text) {
     // It then lasts as long as the page.
   }
 }
+
+export function remove(key) {
+  try {
+    window.localStorage.removeItem(key);
+  } catch {
+    // Then it was not kept either.
+  }
+}

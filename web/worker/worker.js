@@ -1,6 +1,7 @@
 // The worker in which Python runs. Messages:
 //
-//   page to worker   {type: 'start', flag}              flag: a SharedArrayBuffer of 1 byte, or null
+//   page to worker   {type: 'start', flag, files}       flag: a SharedArrayBuffer of 1 byte, or null;
+//                                                       files: whether Python gets those that the browser keeps
 //                    {type: 'run', id, source, force, program, chart}
 //                    {type: 'complete', id, line, program}
 //                    {type: 'describe', id, expression, program}
@@ -10,7 +11,7 @@
 //                    {type: 'inspect', id, request}      JSON, of `tensorgrad_page.inspecting`
 //                    {type: 'chosen', bytes, error}      a file, or null; or why the page shows none
 //   worker to page   {type: 'progress', loaded, total, parts}   {type: 'device', device}
-//                    {type: 'ready', versions, suspends, marks} {type: 'failed', message}
+//                    {type: 'ready', versions, suspends, marks, files}   {type: 'failed', message}
 //                    {type: 'write', stream, text}       {type: 'plot', text}
 //                    {type: 'started'}                   the input is complete and runs
 //                    {type: 'display', text}          {type: 'show', text}
@@ -39,8 +40,9 @@ let chosen = null; // takes the page's answer to 'choose'
 let python = null;
 let crash = null; // ends the input that runs where Python has given up in a callback of the event loop, and so without a word
 
-async function start(shared) {
+async function start(shared, wanted) {
   mark('worker');
+  const kept = wanted ? import('../js/kept_files.js').then(({ keptFiles }) => keptFiles()) : [];
   const device = findDevice();
   device.then((device) => send({ type: 'device', device }));
   const pyodide = await loadPython(
@@ -64,13 +66,28 @@ async function start(shared) {
     (await device).kind === 'numpy',
   );
   files = pyodide.FS;
+  const found = await restore(await kept);
   inspecting = () => pyodide.pyimport('tensorgrad_page.inspecting');
   const version = pyodide.runPython("__import__('platform').python_version()");
   const versions = { python: version, tensorgrad: tensorgrad.__version__, pyodide: pyodide.version };
   mark('ready');
-  send({ type: 'ready', versions, suspends: 'Suspending' in WebAssembly, marks: marks() });
+  send({ type: 'ready', versions, suspends: 'Suspending' in WebAssembly, marks: marks(), files: found });
   tensorgrad.destroy();
   page.destroy();
+}
+
+/** Before anything runs, so that the first input finds them. @returns {Promise<string[]>} their names */
+async function restore(kept) {
+  const names = [];
+  for (const file of kept) {
+    try {
+      files.writeFile(file.name, new Uint8Array(await file.arrayBuffer()));
+      names.push(file.name);
+    } catch (error) {
+      console.warn(`${file.name} is kept, and cannot be read: ${error.message}`);
+    }
+  }
+  return names;
 }
 
 async function run({ id, source, force, program, chart }) {
@@ -152,7 +169,7 @@ self.addEventListener('error', uncaught);
 
 self.onmessage = ({ data }) => {
   if (data.type === 'start') {
-    start(data.flag).catch((error) => send({ type: 'failed', message: String(error.message ?? error) }));
+    start(data.flag, data.files).catch((error) => send({ type: 'failed', message: String(error.message ?? error) }));
   } else if (data.type === 'run') run(data);
   else if (data.type === 'complete') complete(data);
   else if (data.type === 'describe') describe(data);

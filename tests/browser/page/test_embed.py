@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,22 @@ class Post:
     def output(self, name: str) -> str:
         return self.cell(name).locator(".cell-output").inner_text()
 
+    def code(self, name: str) -> str:
+        return self.cell(name).locator(".code-frame > textarea").input_value()
+
+    def playground(self, name: str) -> Locator:
+        return self.cell(name).get_by_role("link", name="Open in the playground")
+
+    def shared(self, name: str) -> str:
+        """The program that the link to the playground holds."""
+        self.playground(name).hover()  # then it is made
+        self.page.wait_for_timeout(200)
+        with self.page.expect_popup() as opening:
+            self.playground(name).click()
+        packed = opening.value.url.partition("#code=")[2]
+        opening.value.close()
+        return zlib.decompress(base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), -15).decode()
+
     def top(self, name: str) -> float:
         return self.page.evaluate("name => document.getElementById(name).getBoundingClientRect().y + scrollY", name)
 
@@ -102,10 +120,16 @@ def test_cells_of_a_foreign_page_share_a_python_that_is_loaded_when_one_runs(ope
     expect(post.cell("fit").get_by_role("img", name="4 × 4")).to_be_visible()
     assert post.top("below") == before
     screenshot(page, "embed-desktop-light")
+    # The link to the playground takes along what shares its Python and comes before it, as it is now; others do not.
+    data, fit = post.code("data"), post.code("fit")
+    post.write("data", "changed = 1\n" + data)
+    assert post.shared("fit") == f"# The data\nchanged = 1\n{data.strip()}\n\n# The fit\n{fit.strip()}\n"
+    post.press("data", "Reset")
     # What is out of sight runs when it is scrolled to; its code is the text of a script element.
     assert post.output("auto") == ""
     post.cell("auto").scroll_into_view_if_needed()
     assert post.ends("auto", "✓ done") == "True\n"
+    assert post.shared("own") == "x"
     # A file that is not there is said in the cell, which has its text instead.
     assert "lost.py could not be loaded: 404" in post.output("lost")
     expect(post.editor("lost").locator(".cm-line")).to_have_text("x")
@@ -132,6 +156,10 @@ def test_cells_of_a_foreign_page_share_a_python_that_is_loaded_when_one_runs(ope
     post.press("data", "Reset")
     post.press("fit", "Run")
     assert "loss below 0.01: True" in post.ends("fit", "✓ done")
+    # Each run of a cell begins new curves.
+    post.write("fit", "for n in range(3): plot(n)")
+    post.press("fit", "Run")
+    expect(post.cell("fit").locator(".legend li")).to_have_attribute("data-points", "3")
     assert post.problems == []
 
 

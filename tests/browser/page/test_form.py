@@ -93,6 +93,8 @@ def test_axe_finds_nothing(open_page: Callable[..., Repl]) -> None:
             assert violations(page) == [], (name, scheme)
             # What opens over it.
             page.click(".keys summary")
+            assert violations(page) == [], (name, scheme, "keys")
+            screenshot(page, f"keys-{name}-{scheme}")
             repl.editor.press("Control+End")
             repl.editor.press("Enter")
             repl.editor.press_sequentially("np.lins")
@@ -106,7 +108,6 @@ def test_axe_finds_nothing(open_page: Callable[..., Repl]) -> None:
             screenshot(page, f"docs-{name}-{scheme}")
             repl.editor.press("Escape")
             repl.editor.press("Control+f")
-            page.click(".keys summary")
             assert violations(page) == [], (name, scheme, "find")
             screenshot(page, f"find-{name}-{scheme}")
             repl.editor.press("Escape")
@@ -149,3 +150,23 @@ def test_tab_reaches_everything_and_gets_past_the_editor(repl: Repl) -> None:
     assert seen[:4] == ["share", "run-program", "cm-content", "cm-content"]
     assert seen[4] != "cm-content"
     assert SUB_PATH in repl.page.url
+
+
+def test_the_keys_close_by_escape_and_when_the_reader_turns_away(repl: Repl) -> None:
+    keys, summary = repl.page.locator(".keys dl"), repl.page.locator(".keys summary")
+    summary.focus()
+    summary.press("Enter")
+    expect(keys).to_contain_text("move the border")
+    repl.page.keyboard.press("Escape")
+    expect(keys).to_be_hidden()
+    expect(summary).to_be_focused()
+    for leave in (
+        lambda: repl.page.locator("#curves-title").click(),
+        lambda: repl.page.keyboard.press("Tab"),
+        lambda: repl.prompt.press("Escape"),
+    ):
+        summary.click()
+        keys.locator("dd").first.click()
+        expect(keys).to_be_visible()
+        leave()
+        expect(keys).to_be_hidden()

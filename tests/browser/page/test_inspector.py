@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, expect
 
-from page_driver import TRAIN, Repl, looked_at
+from page_driver import TRAIN, WIDE, Repl, looked_at
 
 pytestmark = pytest.mark.page
 
@@ -54,8 +54,26 @@ def test_the_kernels_are_read_timed_and_lead_to_their_lines(repl: Repl) -> None:
     measure.press("Enter")
     expect(panel.locator(".kernel .time .bar")).to_have_count(rows.count(), timeout=TRAIN)
     expect(measure).to_be_focused()
-    expect(rows.first.locator(".time")).to_have_text(re.compile(r"^[\d.]+ (ns|µs|ms|s)$"))
-    assert repl.run("looked.state.steps") == "2"  # a measured step counts
+    expect(rows.first.locator(".time")).to_have_text(re.compile(r"^[\d.]+ (ns|µs|ms|s)(slowest)?$"))
+    said = panel.locator(".inspector-lead [role=status]").inner_text()
+    steps = re.search(r"the median of (\d) steps? after [12] to warm up; all (\d) count as training", said)
+    assert steps is not None
+    assert repl.run("looked.state.steps") == str(1 + int(steps[2]))  # measured steps count
+    # By time, and in their order again; the slowest is told in words too.
+    names, by_order, by_time = rows.locator(".kernel-name"), *panel.locator("[role=columnheader] button").all()
+    order = names.all_inner_texts()
+    sorting = panel.get_by_role("columnheader")
+    expect(sorting.first).to_have_attribute("aria-sort", "ascending")
+    by_time.press("Enter")
+    expect(by_time).to_be_focused()
+    expect(sorting.filter(has_text="Time")).to_have_attribute("aria-sort", "descending")
+    assert sorted(names.all_inner_texts()) == sorted(order)
+    expect(rows.first.locator(".kernel-slowest")).to_have_text("slowest")
+    expect(rows.locator(".kernel-slowest")).to_have_count(1)
+    assert f"The slowest is {rows.first.locator('.kernel-index').inner_text()} " in said
+    looked_at(page, "inspector-sorted", [WIDE], ["dark"])
+    by_order.press("Enter")
+    expect(names).to_have_text(order)
     first = rows.first.locator(".kernel-name")
     first.focus()
     expect(first).to_have_css("outline-offset", "-2px")  # its row clips what is outside

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from page_driver import SITE, START, TRAIN, WIDE, Repl
+from page_driver import SITE, START, TRAIN, WIDE, Repl, write_code
 
 pytestmark = pytest.mark.page
 
@@ -209,15 +209,10 @@ def test_every_example_runs(repl: Repl, file: str) -> None:
         expect(entry.locator(".shown-html summary").first).to_contain_text("graph of")
 
 
-def test_the_menu_has_every_example_and_undo_brings_the_program_back(repl: Repl) -> None:
+def test_the_menu_has_every_example(repl: Repl) -> None:
     values = repl.page.locator("#examples option").evaluate_all("options => options.map(option => option.value)")
     assert values == ["", *EXAMPLES]
     assert sorted(EXAMPLES) == sorted(path.name for path in (SITE / "examples").glob("*.py"))
-    repl.write("mine = 1")
-    repl.page.select_option("#examples", "line.py")
-    expect(repl.text).to_have_value((SITE / "examples" / "line.py").read_text(encoding="utf-8"))
-    repl.editor.press("Control+z")
-    expect(repl.text).to_have_value("mine = 1")
 
 
 def test_a_link_brings_a_program_that_waits_for_run(repl: Repl, open_page: Callable[..., Repl]) -> None:
@@ -236,7 +231,7 @@ def test_a_link_brings_a_program_that_waits_for_run(repl: Repl, open_page: Calla
     expect(other.entry().locator(".out")).to_have_text("geteilt: äöü €\n")
     # A link that is only looked at is not kept; what is typed is, over a reload.
     assert other.page.evaluate("localStorage.getItem('tensorgrad.program')") is None
-    other.page.evaluate("history.replaceState(null, '', location.pathname)")
+    # Who has no program of their own begins it with this one.
     other.write("kept = 2")
     other.page.reload()
     expect(other.text).to_have_value("kept = 2")
@@ -244,6 +239,67 @@ def test_a_link_brings_a_program_that_waits_for_run(repl: Repl, open_page: Calla
     expect(other.page.locator("#program-note")).to_contain_text("The link is damaged")
     expect(other.text).to_have_value("kept = 2")
     assert other.problems == []
+
+
+def test_what_came_by_link_or_example_takes_no_other_programs_place(repl: Repl, open_page: Callable[..., Repl]) -> None:
+    links = []
+    for source in ("linked = 1\n", "linked = 2\n"):
+        repl.write(source)
+        repl.page.click("#share")
+        expect(repl.page.locator("#program-note")).to_contain_text("program")
+        links.append(repl.page.evaluate("location.hash"))
+    repl.page.evaluate("history.replaceState(null, '', location.pathname)")
+    mine = open_page()
+    page, back, came = mine.page, mine.page.locator("#own-program"), mine.page.locator("#as-it-came")
+    mine.write("own = 1\n")
+    expect(back).to_be_hidden()
+    # An example, changed: kept over a reload, and the program from before is one button away.
+    example = (SITE / "examples" / "line.py").read_text(encoding="utf-8")
+    page.select_option("#examples", "line.py")
+    expect(mine.text).to_have_value(example)
+    expect(came).to_be_hidden()
+    mine.editor.press_sequentially("# ")
+    mine.editor.press("Control+z")  # of this program, not into the one before
+    mine.editor.press("Control+z")
+    expect(mine.text).to_have_value(example)
+    mine.write("example = 3\n")
+    page.reload()
+    expect(mine.text).to_have_value("example = 3\n")
+    expect(page.locator("#program-note")).to_have_text("This is an example, with your changes.")
+    mine.wait_ready(START)
+    back.press("Enter")
+    expect(mine.text).to_have_value("own = 1\n")
+    expect(back).to_be_hidden()
+    expect(mine.editor).to_be_focused()
+    # Two links one after the other, and the browser's way back; what is shared goes on as what it is.
+    for hash, text in zip(links, ("linked = 1\n", "linked = 2\n"), strict=True):
+        page.evaluate("hash => location.hash = hash", hash)
+        expect(mine.text).to_have_value(text)
+        mine.write(text + "more\n")
+    page.go_back()
+    expect(mine.text).to_have_value("linked = 1\nmore\n")
+    came.click()
+    expect(mine.text).to_have_value("linked = 1\n")
+    expect(came).to_be_hidden()
+    page.select_option("#examples", "line.py")
+    expect(mine.text).to_have_value("example = 3\n")
+    back.click()
+    page.click("#share")
+    mine.write("own = 2\n")
+    page.reload()
+    expect(mine.text).to_have_value("own = 2\n")
+    # A second tab with a link, and one with the own program, which the first one follows.
+    second = page.context.new_page()
+    second.goto(page.url.split("#")[0] + links[1])
+    expect(second.locator("#program")).to_have_value("linked = 2\nmore\n")
+    expect(second.locator("#own-program")).to_be_visible()
+    write_code(second.locator(".program"), "third = 3\n")
+    expect(mine.text).to_have_value("own = 2\n")
+    second.locator("#own-program").click()
+    expect(second.locator("#program")).to_have_value("own = 2\n")
+    write_code(second.locator(".program"), "own = 4\n")
+    expect(mine.text).to_have_value("own = 4\n")
+    assert mine.problems == []
 
 
 def test_display_shows_pictures_between_the_lines(repl: Repl) -> None:

@@ -7,9 +7,21 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from page_driver import Repl, paste
+from page_driver import TRAIN, Repl, paste, places
 
 pytestmark = pytest.mark.page
+
+FITS = """
+import numpy as np, tensorgrad as tg
+from tensorgrad import nn, optim
+loss = lambda model, x, y: tg.mse_loss(model(x), y)
+train = await tg.compile(nn.Linear(1, 1), loss, optim.SGD(0.1), {"x": tg.f32[8, 1], "y": tg.f32[8, 1]})
+x = np.linspace(-1, 1, 8)[:, None]
+batch = {"x": x, "y": 3 * x}
+await train.fit([batch] * 4, epochs=3)
+await train.fit([batch], epochs=3, on_step=lambda step, result: plot(result.loss, "mine"))
+await train.fit([batch], epochs=3, progress=False)
+"""
 
 PASTED = [
     # text, what stands before it in its line, what is inserted
@@ -209,3 +221,36 @@ def test_a_curve_of_one_point_is_seen(repl: Repl) -> None:
     repl.page.wait_for_timeout(200)
     assert repl.page.evaluate(inked) >= 2 * one
     repl.run("plot.clear()")
+
+
+def test_plot_draws_several_curves_and_clear_removes_them(repl: Repl) -> None:
+    repl.run("for i in range(500):\n    plot(1 / (i + 1)); plot(0.5, 'other')")
+    expect(repl.page.locator("#legend [data-part=name]")).to_have_text(["loss", "other"])
+    expect(repl.page.locator("#legend li").first).to_have_attribute("data-points", "500")
+    expect(repl.page.locator("#legend [data-part=value]").first).to_have_text("0.002000")
+    assert "plot() takes a number" in repl.run("plot('much')")
+    # A run of the program begins new curves; the prompt goes on with them.
+    for _ in range(2):
+        repl.program("for i in range(3):\n    plot(i)")
+        expect(repl.page.locator("#legend [data-part=name]")).to_have_text(["loss"])
+        expect(repl.page.locator("#legend li")).to_have_attribute("data-points", "3")
+        repl.wait_ready()
+        repl.run("plot(7, 'other')\nplot(7)")
+        expect(repl.page.locator("#legend li").first).to_have_attribute("data-points", "4")
+    # Those of the run before are marked so, where this one fails before it draws; nothing moves.
+    label, before = repl.page.locator("#plot"), places(repl.page)
+    expect(label).to_have_attribute("aria-label", re.compile("^Curves: loss is"))
+    repl.program("undefined_name")
+    expect(repl.page.locator("#legend [data-part=step]")).to_have_text(["run before"] * 2)
+    expect(label).to_have_attribute("aria-label", re.compile("^Curves of the run before: loss is"))
+    assert places(repl.page) == before
+    repl.wait_ready()
+    repl.run("plot(1)")
+    expect(repl.page.locator("#legend [data-part=step]")).to_have_text(["step 1"])
+    # `fit` draws its losses; with an `on_step` it leaves that to it.
+    repl.program(FITS)
+    expect(repl.page.locator("#legend [data-part=name]")).to_have_text(["loss", "mine"], timeout=TRAIN)
+    repl.wait_ready(TRAIN)
+    assert [repl.points("loss"), repl.points("mine")] == [12, 3]
+    repl.run("plot.clear()")
+    expect(repl.page.locator("#legend li")).to_have_count(0)

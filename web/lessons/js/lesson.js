@@ -4,7 +4,7 @@ import { limitsOf } from '../../js/limits.js';
 import { isolate, keepOffline } from '../../js/offline.js';
 import { Session } from '../../js/session.js';
 import { Status } from '../../js/status.js';
-import { loadObject, save } from '../../js/storage.js';
+import { loadObject, remove, save } from '../../js/storage.js';
 import { Turns } from '../../js/turns.js';
 import { Cell } from './cell.js';
 import { make, part } from './make.js';
@@ -207,8 +207,8 @@ export class Lesson extends EventTarget {
 
   /** The browser keeps what the reader has written. What was said of another text is not said any more. */
   _edited(cell) {
-    const kept = cell.edited ? JSON.stringify({ original: cell.original, text: cell.code.text }) : '';
-    if (cell.root.dataset.written === undefined) save(this._key(cell), kept);
+    if (!cell.edited) remove(this._key(cell));
+    else if (cell.root.dataset.written === undefined) save(this._key(cell), JSON.stringify({ original: cell.original, text: cell.code.text }));
     const verdict = cell.root.querySelector('.verdict');
     if (!verdict?.textContent) return;
     delete verdict.dataset.passed;

@@ -33,7 +33,7 @@ def start(
         without_gpu: whether the page says already that there is no GPU, and why.
     """
     import __main__
-    from tensorgrad import browser
+    from tensorgrad import browser, progress
     from tensorgrad_page.connecting import connect
     from tensorgrad_page.console import PageConsole  # needs Pyodide; the other modules do not
     from tensorgrad_page.displaying import Display
@@ -45,10 +45,11 @@ def start(
     if without_gpu:
         warnings.filterwarnings("ignore", "running on the numpy device", RuntimeWarning)
     plot = Plot(partial(post, "plot"))
+    progress.follow(plot.add)
 
     def started(program: bool, chart: str) -> None:
         plot.draw_in(chart)
-        if program:
+        if program or chart:  # a cell with curves of its own is a program, too
             plot.begin()
         post("started", "")
 

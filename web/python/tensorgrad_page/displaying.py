@@ -15,6 +15,9 @@ from tensorgrad_page.pictures import is_picture, picture
 LARGEST = 20_000_000
 """Characters of one message."""
 
+MOST_LINES = 20
+"""Of an array in numbers; of a longer one both ends are shown."""
+
 
 class Display:
     """Show values in the transcript, each in the richest form that it has.
@@ -42,7 +45,7 @@ class Display:
 
         A value is shown by its `_repr_html_`, `_repr_svg_` or `_repr_png_`, the first that gives something;
         a matplotlib figure as the image that it saves; an array of rows and columns (and colours, or several)
-        as a picture; anything else as its repr.
+        as a picture, other arrays as numbers, of long ones both ends and the shape; anything else as its repr.
         """
         for value in values:
             message = json.dumps(form(value))
@@ -69,7 +72,15 @@ def form(value: Any) -> dict[str, Any]:
     if (array := _array(value)) is not None:
         data, width, height, words = picture(array)
         return {"kind": "png", "data": _base64(data), "width": width, "height": height, "alt": words}
-    return {"kind": "text", "data": repr(value), "alt": kind}
+    return {"kind": "text", "data": _text(value), "alt": kind}
+
+
+def _text(value: Any) -> str:
+    text = repr(value)
+    if not isinstance(value, np.ndarray) or not value.ndim or len(value) <= MOST_LINES or text.count("\n") < MOST_LINES:
+        return text
+    with np.printoptions(threshold=0, edgeitems=MOST_LINES // 2 if value.ndim < 3 else 3):
+        return repr(value)
 
 
 def _array(value: Any) -> np.ndarray[Any, Any] | None:

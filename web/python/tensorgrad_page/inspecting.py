@@ -11,6 +11,7 @@ import functools
 import json
 import linecache
 import math
+import time
 import weakref
 from collections.abc import Awaitable, Callable, Iterable
 from itertools import count
@@ -21,7 +22,7 @@ import numpy as np
 
 from tensorgrad import Train
 from tensorgrad.callsite import CallSite
-from tensorgrad.inspect import Inspected, KernelView, by_line, programs
+from tensorgrad.inspect import Inspected, KernelView, Profile, Timed, by_line, programs
 from tensorgrad.inspect.graphs import name_of, show_call, show_results, source_line
 from tensorgrad.inspect.memory import KINDS
 from tensorgrad.predict import Predictor
@@ -32,6 +33,9 @@ COUNTED = 1 << 16
 
 PICTURED = 96
 """Rows and columns of a picture, at most."""
+
+WARMING, MEASURED, PATIENCE = 2, 5, 3.0
+"""Steps before those that are measured, those, and the seconds after which fewer are enough."""
 
 _next = count(1)
 _numbers: weakref.WeakKeyDictionary[Inspected, int] = weakref.WeakKeyDictionary()
@@ -124,19 +128,37 @@ def _unmeasured(program: Inspected) -> str:
 
 
 async def _profile(program: int) -> dict[str, Any]:
-    """The time of each kernel in one training step more."""
+    """The time of each kernel, the median of a few training steps, which count as any other."""
     shown = _program(program)
     if not isinstance(shown, Train):
         raise TypeError(_unmeasured(shown))
-    profile = await shown.profile()
+    profiles, begun = [], time.perf_counter()
+    while len(profiles) < WARMING + MEASURED:
+        profiles.append(await shown.profile())
+        if len(profiles) > 1 and time.perf_counter() - begun > PATIENCE:
+            break
+    measured = profiles[min(WARMING, len(profiles) - 1) :]
+    profile, rows = profiles[-1], _medians(measured)
     fields = ("index", "name", "nanoseconds", "gbps", "gflops", "of_peak", "bound")
     return {
         "of": profile.what,
         "note": profile.note,
-        "nanoseconds": profile.nanoseconds,
+        "steps": len(profiles),
+        "measured": len(measured),
+        "nanoseconds": sum(row.nanoseconds for row in rows),
         "peaks": profile.peaks and profile.peaks._asdict(),
-        "rows": [{name: _finite(getattr(row, name)) for name in fields} for row in profile.rows],
+        "rows": [{name: _finite(getattr(row, name)) for name in fields} for row in rows],
     }
+
+
+def _medians(profiles: list[Profile]) -> list[Timed]:
+    """Of each kernel the time in the middle, the longest first."""
+    of_each: dict[int, list[Timed]] = {}
+    for profile in profiles:
+        for row in profile.rows:
+            of_each.setdefault(row.index, []).append(row)
+    rows = [sorted(found, key=lambda row: row.nanoseconds)[len(found) // 2] for found in of_each.values()]
+    return sorted(rows, key=lambda row: -row.nanoseconds)
 
 
 # Graph ----------------------------------------------------------------------------------------------

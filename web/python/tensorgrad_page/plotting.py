@@ -1,7 +1,8 @@
 """`plot(value)`: a training loop draws a curve in the page by calling one function.
 
-The curves are those of one run of the program: the first point of the next run removes them. What is plotted at the
-prompt goes on with them, as the prompt goes on with the program's names.
+The curves are those of one run of the program. While the next run has drawn nothing they are marked as the run
+before's; its first point removes them. What is plotted at the prompt goes on with them, as the prompt goes on with the
+program's names.
 
 Points are gathered here and sent a few times a second, so that a fast loop is not slowed
 down by its own picture.
@@ -13,7 +14,7 @@ import asyncio
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import SupportsFloat
 
 SECONDS_BETWEEN_SENDS = 0.06
@@ -24,7 +25,7 @@ class Plot:
 
     Args:
         post: takes one JSON text: `{"kind": "points", "series": {name: [[step, value], ...]}}`
-            or `{"kind": "clear", "name": name or null}`.
+            or `{"kind": "clear", "name": name or null}`; or `{"kind": "old"}`, what is drawn is the run before's.
 
     Example:
         >>> sent = []
@@ -82,6 +83,11 @@ class Plot:
         elif self._timer is None:
             self._send_later()
 
+    def add(self, values: Iterable[SupportsFloat]) -> None:
+        """Add points to the curve called `loss`: what `train.fit` reads."""
+        for value in values:
+            self(value)
+
     def clear(self, name: str | None = None) -> None:
         """Remove the curve called `name`, or all of them."""
         self.flush()
@@ -97,8 +103,13 @@ class Plot:
         self._next_step = self._charts.setdefault(chart, {})
 
     def begin(self) -> None:
-        """A run of the program starts: its first point removes what is drawn. One that plots nothing leaves it."""
+        """A run of the program, or of a cell with its own chart, starts.
+
+        What is drawn is the run before's; the first point of this one removes it.
+        """
+        self.flush()
         self._over = True
+        self._post(json.dumps({"kind": "old"}))
 
     def flush(self) -> None:
         """Send what has gathered now."""
