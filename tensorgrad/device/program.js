@@ -1,25 +1,97 @@
 // A recorded step. One call, `Program.replay`, writes the inputs, encodes the recorded list in one compute
 // pass, submits once, and reports through `wake`, a Python function that is passed in once.
 
-const BUFFER = { mapRead: 0x1, copySrc: 0x4, copyDst: 0x8, storage: 0x80, queryResolve: 0x200 };
-const READBACK = BUFFER.mapRead | BUFFER.copyDst;
-const COMPUTE = 0x4, MAP_READ = 0x1;
+const BUFFER = { mapRead: 0x1, mapWrite: 0x2, copySrc: 0x4, copyDst: 0x8, storage: 0x80, queryResolve: 0x200 };
+const READBACK = BUFFER.mapRead | BUFFER.copyDst, UPLOAD = BUFFER.mapWrite | BUFFER.copySrc;
+const COMPUTE = 0x4, MAP_READ = 0x1, MAP_WRITE = 0x2;
 const RING = 1024, MAX_QUERIES = 4096, OK = 0, LOST = 1, FAILED = 2, AGAIN = 3;
-const IN_FLIGHT = 3, GROUP_MS = 4, AT_ONCE = 256, AHEAD = 32;
+const IN_FLIGHT = 3, GROUP_MS = 4, AT_ONCE = 256;
+const LARGE = 2 ** 16, MAPPED = 2 ** 24;  // bytes of an input that is worth a mapped buffer, and of all of these
 
 class Lost extends Error {}
 const status = error => (error instanceof Lost ? LOST : FAILED);
 const total = ranges => ranges.reduce((sum, range) => sum + range[2], 0);
 
+/** The inputs' way from Python's memory into their buffers. A large one goes by way of a mapped buffer, where one is
+ *  free, which is quicker than through the browser's commands. */
+class Uploads {
+  constructor(engine, targets, staging) {
+    Object.assign(this, { engine, targets, staging });
+    this.memory = null;                 // view of the staging memory, which begins with the inputs' addresses
+    this.heap = this.addresses = null;  // views of all of Python's memory, and of those addresses
+    this.mapped = targets.map(() => []);  // of each input the buffers that are mapped and wait to be filled
+    this.filled = [];                   // [input, buffer]: of these the next submission copies
+    this.made = [];                     // handles of all of them
+    this.room = MAPPED;                 // bytes that more of them may have
+  }
+
+  /** Writes the inputs; the result is command buffers, to be submitted before what reads the inputs. */
+  write() {
+    const { device, buffers } = this.engine;
+    if (!this.memory?.data.byteLength) this.look();
+    this.targets.forEach(([id, offset, size], i) => {
+      const from = this.addresses[i], buffer = this.mapped[i].pop();
+      if (buffer) {
+        new Uint8Array(buffer.getMappedRange()).set(this.heap.subarray(from, from + size));
+        buffer.unmap();
+        this.filled.push([i, buffer]);
+      } else {
+        device.queue.writeBuffer(buffers.get(id), offset, this.heap, from, size);
+        if (size >= LARGE && size <= this.room) this.another(i, size);
+      }
+    });
+    if (this.filled.length === 0) return [];
+    const encoder = device.createCommandEncoder();
+    for (const [i, buffer] of this.filled) {
+      const [id, offset, size] = this.targets[i];
+      encoder.copyBufferToBuffer(buffer, 0, buffers.get(id), offset, size);
+    }
+    return [encoder.finish()];
+  }
+
+  /** After their submission: they are mapped again when the device has read them. */
+  submitted() {
+    while (this.filled.length > 0) this.map(...this.filled.pop());
+  }
+
+  look() {  // for the first time, or Python's heap has grown, which voids its views
+    this.memory?.release();
+    this.memory = this.staging.getBuffer('u8');
+    const { buffer, byteOffset } = this.memory.data;
+    this.heap = new Uint8Array(buffer);
+    this.addresses = new Uint32Array(buffer, byteOffset, this.targets.length);
+  }
+
+  /** A further buffer for an input's later values. One for which there is no memory is never mapped, and so not used. */
+  another(i, size) {
+    const { engine, engine: { device } } = this, filters = ['validation', 'out-of-memory'];
+    this.room -= size;
+    filters.forEach(filter => device.pushErrorScope(filter));
+    const id = engine.create('tensorgrad upload', size, UPLOAD);
+    this.made.push(id);
+    this.map(i, engine.buffers.get(id));
+    filters.forEach(() => device.popErrorScope().catch(() => {}));
+  }
+
+  map(i, buffer) {
+    buffer.mapAsync(MAP_WRITE).then(() => this.mapped[i].push(buffer), () => {});
+  }
+
+  close() {
+    this.memory?.release();
+    this.memory = this.heap = this.addresses = null;
+    this.engine.free(this.made);
+  }
+}
+
 class Program {
   constructor(engine, spec, pipelines, staging, wake) {
-    Object.assign(this, { engine, spec, pipelines, staging, wake, label: spec.label });
-    this.memory = null;                // view of the staging memory, which begins with the inputs' addresses
-    this.heap = this.addresses = null; // views of all of Python's memory, and of those addresses
+    Object.assign(this, { engine, spec, pipelines, wake, label: spec.label });
+    this.uploads = new Uploads(engine, spec.uploads, staging);
     this.list = [];                    // what a step dispatches: [{label, pipeline, group, x, y}]
     this.faster = '{}';                // JSON of texts that compile longer and run faster, by number of the source
     this.improved = null;              // promise: the list's pipelines are those
-    this.ready = null;                 // the next step's command buffers, where they are encoded ahead
+    this.ready = [];                   // the next step's command buffers
     this.reads = [];                   // [{ranges, size}]
     this.landing = this.ring = 0;      // handles: where reads arrive, where losses wait
     this.turn = this.steps = 0;        // reads and steps so far
@@ -45,8 +117,7 @@ class Program {
       this.ring = engine.create('tensorgrad losses', RING * 4, BUFFER.copySrc | BUFFER.copyDst);
       this.prepareRead([spec.loss]);  // read 0 is the loss
     }
-    const commands = this.encode();
-    if (this.list.length >= AHEAD) this.ready = commands;
+    this.ready = this.encode();
   }
 
   /** Goes over to the faster texts. What runs a second time is worth it. */
@@ -68,20 +139,6 @@ class Program {
     engine.free([this.landing]);
     this.landing = engine.create('tensorgrad readback', Math.max(size, 256), READBACK);
     return engine.buffers.get(this.landing);
-  }
-
-  upload() {
-    const { engine: { device: { queue }, buffers } } = this;
-    if (!this.memory?.data.byteLength) {  // not yet, or Python's heap has grown, which voids its views
-      this.memory?.release();
-      this.memory = this.staging.getBuffer('u8');
-      const { buffer, byteOffset } = this.memory.data;
-      this.heap = new Uint8Array(buffer);
-      this.addresses = new Uint32Array(buffer, byteOffset, this.spec.uploads.length);
-    }
-    this.spec.uploads.forEach(([id, offset, size], i) => {
-      queue.writeBuffer(buffers.get(id), offset, this.heap, this.addresses[i], size);
-    });
   }
 
   /** Encodes dispatches `from` up to `to`, each so many times, as one compute pass. */
@@ -145,25 +202,16 @@ class Program {
     if (engine.lost !== null) return -1;
     const read = index < 0 ? null : this.reads[index];
     const landing = read && this.readback(read.size);
-    this.upload();
-    this.submit(this.step(encoder => {
-      this.keepLoss(encoder);
-      if (read) engine.copyOut(encoder, read.ranges, landing);
-    }));
+    const encoder = engine.device.createCommandEncoder({ label: this.label });
+    this.keepLoss(encoder);
+    if (read) engine.copyOut(encoder, read.ranges, landing);
+    this.submit([...this.uploads.write(), ...this.ready, encoder.finish()]);
+    this.uploads.submitted();
     const number = this.countStep();
     if (read) this.answer(ticket, read.size, landing, withLoss ? number : null);
     else this.mark();
-    if (this.list.length >= AHEAD) this.ready = this.encode();
+    this.ready = this.encode();  // while the device works on this one
     return this.flying.length < IN_FLIGHT ? 0 : 1;
-  }
-
-  /** The command buffers of a step, and of the copies that `after` encodes. A long step is encoded while the
-   *  device works on the one before. */
-  step(after) {
-    if (!this.ready) return this.encode(null, after);
-    const encoder = this.engine.device.createCommandEncoder({ label: this.label });
-    after(encoder);
-    return [...this.ready, encoder.finish()];
   }
 
   /** `count` steps whose inputs are on the device. Each of `feeds` is [range of an input, buffers, values in
@@ -282,7 +330,7 @@ class Program {
     const ticks = engine.create('tensorgrad timestamps', size, BUFFER.queryResolve | BUFFER.copySrc);
     try {
       const encoder = device.createCommandEncoder({ label: this.label });
-      this.upload();
+      const inputs = this.uploads.write();
       for (let i = 0; i < list.length; i++) {
         if (i % half === 0) sets.push(device.createQuerySet({ type: 'timestamp', count: MAX_QUERIES }));
         const querySet = sets.at(-1), at = (i % half) * 2;
@@ -293,7 +341,8 @@ class Program {
         set, 0, Math.min(list.length - i * half, half) * 2, engine.buffers.get(ticks), i * MAX_QUERIES * 8));
       for (const [source, target] of this.spec.copies) engine.copy(encoder, source, ...target);
       this.keepLoss(encoder);
-      device.queue.submit([encoder.finish()]);
+      device.queue.submit([...inputs, encoder.finish()]);
+      this.uploads.submitted();
       this.countStep();
       const at = new BigInt64Array(await engine.read(JSON.stringify([[ticks, 0, size]])));
       return Float64Array.from(list, (_, i) => Math.max(0, Number(at[2 * i + 1] - at[2 * i]))).buffer;
@@ -305,8 +354,8 @@ class Program {
 
   close() {
     this.turn++;
-    this.memory?.release();
-    this.memory = this.heap = this.addresses = this.wake = this.ready = null;
+    this.uploads.close();
+    this.wake = this.ready = null;
     this.engine.free([this.ring, this.landing]);
   }
 }

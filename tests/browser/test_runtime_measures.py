@@ -38,6 +38,64 @@ async def test_a_loop_is_written_out_while_steps_go_on() -> None:
     device.close()
 
 
+def large_input(size: int) -> Plan:
+    """The loss is the input's first number plus its last."""
+    p = Plan()
+    p.add("input", "x", (size,))
+    p.add("input", "small")
+    p.add("output", "loss")
+    p.kernel("loss", f"loss[0] = x[0] + x[{size - 1}] + small[0];", 1, "x", "small", "loss:w")
+    return p
+
+
+def numbered(size: int, i: int) -> dict[str, np.ndarray]:
+    x = np.zeros(size, np.float32)
+    x[0], x[-1] = i, i / 2
+    return {"x": x, "small": np.float32(1000)}
+
+
+@pytest.mark.parametrize("size", [16_384, 65_537, 500_000, 5_000_000])
+async def test_a_large_input_goes_by_way_of_mapped_buffers(size: int) -> None:
+    most = 2**24 // (4 * size)  # of them; none for what is larger than all may be together
+    device = await new_device()
+    runtime = await make(large_input(size), device)
+    held = device.buffer_count
+    assert await runtime.step(numbered(size, 2)) == 1003
+    await asyncio.sleep(0.1)  # until the buffer that this step has asked for is mapped
+    with Spy() as spy:
+        assert await runtime.step(numbered(size, 4)) == 1006
+        counts, _ = spy.read()
+    assert counts["writeBuffer"] == 2 - (most > 0)
+    assert counts["copyBufferToBuffer"] == 2 + (most > 0), "the input, and the loss to ring and to readback"
+    assert counts["submit"] == 1
+    for i in range(40):  # many under way, each with numbers of its own
+        await runtime.submit(numbered(size, 2 * i))
+    np.testing.assert_array_equal(await runtime.losses(), [1000 + 3 * i for i in range(40)])
+    assert device.buffer_count - held - 1 <= most, "one of the buffers is the readback"
+    runtime.destroy()
+    assert device.buffer_count == 0
+    device.close()
+
+
+async def test_without_mapped_buffers_inputs_are_written_as_ever() -> None:
+    from pyodide.code import run_js
+
+    undo = run_js("""(() => {
+      const original = GPUBuffer.prototype.mapAsync;
+      GPUBuffer.prototype.mapAsync = function (mode, ...rest) {
+        return mode === GPUMapMode.WRITE ? Promise.reject(new Error('no memory')) : original.call(this, mode, ...rest);
+      };
+      return () => { GPUBuffer.prototype.mapAsync = original; };
+    })()""")
+    try:
+        runtime = await make(large_input(20_000))
+        for i in range(4):
+            assert await runtime.step(numbered(20_000, 2 * i)) == 1000 + 3 * i
+        runtime.destroy()
+    finally:
+        undo()
+
+
 async def test_profile_times_every_kernel() -> None:
     runtime = await make(descent())
     if "timestamp-query" not in runtime.limits.features:
