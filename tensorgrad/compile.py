@@ -19,6 +19,7 @@ from tensorgrad.inspect import CheckReport, Inspected, Profile
 from tensorgrad.nn.module import Module
 from tensorgrad.nn.state import IncompatibleKeys
 from tensorgrad.optim.optimizer import LearningRate, Optimizer
+from tensorgrad.outside import Silent
 from tensorgrad.predict import Averages, Predictor
 from tensorgrad.program import CAPTURE, Recipe
 from tensorgrad.state import Spans, State, open_state
@@ -152,7 +153,7 @@ class Train(Fitting, Inspected):
         """The step on the state's device, which may have changed since the last time; the caller holds the turn."""
         self.spans = self.state.spans(self._prefix, self.spans)
         recipe = self._recipe(self.spans)
-        self._forward = recipe.forward
+        self._forward, self._silent = recipe.forward, Silent(recipe.forward)
         return await self.state.build(recipe, self._prefix)
 
     def use(self, built: Built) -> None:
@@ -254,6 +255,7 @@ class Train(Fitting, Inspected):
 
     def _made(self, inputs: dict[str, Any], finite: bool) -> None:
         """Notes a step that was made."""
+        self._silent.look(inputs)
         self._last = inputs
         self.state.counts[self._prefix] += finite
         self._since += 1

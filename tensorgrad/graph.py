@@ -94,6 +94,7 @@ class IndexRange(NamedTuple):
         first, size: they should be from the first to below the size.
         what: has so many places, in words.
         ignored: a number that is allowed too.
+        silent: another number gives no NaN, and so does not tell of itself.
         site: the user's line.
     """
 
@@ -102,6 +103,7 @@ class IndexRange(NamedTuple):
     size: int
     what: str
     ignored: int | None
+    silent: bool
     site: CallSite | None
 
 

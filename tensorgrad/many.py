@@ -21,7 +21,7 @@ from tensorgrad.device.convert import as_array
 from tensorgrad.errors import InputError, NonFiniteError, TensorgradError
 from tensorgrad.graph import Graph
 from tensorgrad.optim.optimizer import Optimizer
-from tensorgrad.outside import outside
+from tensorgrad.outside import Silent, outside
 from tensorgrad.state import State
 from tensorgrad.structure import Structure
 
@@ -44,6 +44,7 @@ class ManySteps(ABC):
     _snapshot_every: int | None
     _nonfinite: str
     _forward: Graph
+    _silent: Silent
     _last: dict[str, Any] | None
     _chunk = 1
     _destroyed = False
@@ -91,6 +92,7 @@ class ManySteps(ABC):
             arrays[name] = as_array(f"the array of batches of {name!r}", arrays[name], shape, spec.dtype)
         batches = await self.built.executor.upload_batches(arrays, count)
         batches.outside = outside(self._forward, arrays)
+        self._silent.look(arrays)
         return batches
 
     async def run_steps(self, k: int, batches: Any) -> np.ndarray:

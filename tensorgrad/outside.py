@@ -2,7 +2,8 @@
 
 On the device there is nobody to raise an error, so an index outside a table, or a label outside the classes, gives NaN.
 The host still has the inputs. Which of them are used as positions, and how many those are, is noted by the trace
-(`trace.expect_index`); nothing is looked at while results are finite.
+(`trace.expect_index`). While results are finite, only those inputs are looked at of which a wrong number gives no NaN:
+what is out of range is left out of a `one_hot` or a `scatter_add`, and integers read 0.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tensorgrad.callsite import warn
-from tensorgrad.graph import Graph, Value
+from tensorgrad.graph import Graph, IndexRange, Value
 
 _SAME_NUMBERS = frozenset({"broadcast_to", "cast", "flip", "permute", "reshape", "slice", "stop_gradient"})
 """Operations whose result has no other numbers than their operand."""
@@ -26,8 +27,29 @@ def outside(graph: Graph, inputs: Mapping[str, Any]) -> str | None:
         graph: as it was traced.
         inputs: by name, as the user gave them; a leading axis of batches does not matter.
     """
-    for expected in graph.ranges:
-        name = _origin(graph, expected.value)
+    return _wrong([(_origin(graph, expected.value), expected) for expected in graph.ranges], inputs)
+
+
+class Silent:
+    """The inputs of a function of which a position out of range would not be noticed.
+
+    Args:
+        graph: as it was traced.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        silent = ((_origin(graph, expected.value), expected) for expected in graph.ranges if expected.silent)
+        self._expected = [(name, expected) for name, expected in silent if name is not None]
+
+    def look(self, inputs: Mapping[str, Any]) -> None:
+        """Warns of the first input that holds one, of which it then need not be told again."""
+        if self._expected and (why := _wrong(self._expected, inputs)):
+            self._expected = []
+            warn(f"what is out of range counts for nothing: {why}")
+
+
+def _wrong(ranges: Iterable[tuple[str | None, IndexRange]], inputs: Mapping[str, Any]) -> str | None:
+    for name, expected in ranges:
         array = np.asarray(inputs.get(name or "", ()))
         if array.dtype.kind not in "iu":
             continue
@@ -42,7 +64,10 @@ def outside(graph: Graph, inputs: Mapping[str, Any]) -> str | None:
 
 def warn_of_outside(graph: Graph, inputs: Mapping[str, Any], results: Iterable[np.ndarray]) -> None:
     """Warns where results are NaN and an input holds a position out of range."""
-    if not graph.ranges or not any(array.dtype.kind == "f" and np.isnan(array).any() for array in results):
+    if not graph.ranges:
+        return
+    Silent(graph).look(inputs)
+    if not any(array.dtype.kind == "f" and np.isnan(array).any() for array in results):
         return
     if why := outside(graph, inputs):
         warn(f"the result holds NaN: {why}")

@@ -160,6 +160,14 @@ class Tensor(methods.Methods):
     def __iter__(self) -> Any:
         if not self.shape:
             raise TypeError("iteration over a 0-d tensor")
+        if (op := self.graph.node(self.value).op) in ("max", "min"):
+            from tensorgrad.callsite import call_site
+
+            raise TraceError(
+                f"{op} gives the values alone, as NumPy's does, and cannot be unpacked into values and positions; the "
+                f"positions are those of arg{op}",
+                call_site(),
+            )
         return (self[i] for i in range(self.shape[0]))
 
     __hash__ = object.__hash__

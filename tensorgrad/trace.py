@@ -198,14 +198,17 @@ def capture(name: str, tensor: Tensor) -> Tensor:
     return tensor
 
 
-def expect_index(indices: Tensor, size: int, what: str, first: int = 0, ignored: int | None = None) -> None:
+def expect_index(
+    indices: Tensor, size: int, what: str, first: int = 0, ignored: int | None = None, silent: bool = False
+) -> None:
     """Notes that integers have to lie in `first <= i < size`, to explain what comes of others; see `outside`.
 
     Args:
         what: has so many places, in words: "cross_entropy has 10 classes".
         ignored: a number that is allowed too.
+        silent: another number gives no NaN.
     """
-    current_graph().ranges.append(IndexRange(own(indices).value, first, size, what, ignored, call_site()))
+    current_graph().ranges.append(IndexRange(own(indices).value, first, size, what, ignored, silent, call_site()))
 
 
 def _leaf(role: Role, name: str, shape: Shape, dtype: DType, initial: float = 0) -> Tensor:

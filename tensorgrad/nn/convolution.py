@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal, get_args
 
+import numpy as np
+
 from tensorgrad import ops
 from tensorgrad.callsite import call_site
 from tensorgrad.checks import require_sizes
@@ -51,6 +53,9 @@ class _Kernel(Module):
         if min(self.kernel_size) < 0:
             raise ShapeError(f"{name}: kernel_size must not be negative, got {kernel_size!r}")
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+        for what, given, least in (("stride", stride, 1), ("dilation", dilation, 1), ("padding", padding, 0)):
+            if isinstance(given, int | tuple | list) and any(n < least for n in np.ravel(given)):
+                raise ShapeError(f"{name}: {what} must be {least} or more, got {given!r}", call_site())
 
     def _add_weight(self, first: int, second: int, bias: bool, dtype: DType) -> None:
         self.weight = undrawn((first, second, *self.kernel_size), dtype)

@@ -281,13 +281,15 @@ class Module:
         """Overwrites the initial values; nothing changes unless everything fits.
 
         Args:
-            state_dict: arrays by name. Tied weights may stand under any of their names.
+            state_dict: arrays by name, or a training's (of `train.state_dict` or `tg.load`), whose `model` has them.
+                Tied weights may stand under any of their names.
             strict: whether every name has to be there, and no other.
 
         Raises:
             CheckpointError: lists missing, unexpected and misshapen entries.
         """
-        matched = match_module(self, state_dict, strict)
+        whole = isinstance(state_dict, Mapping) and isinstance(state_dict.get("model"), Mapping)
+        matched = match_module(self, state_dict["model"] if whole else state_dict, strict)
         named = dict(self.named_state())
         for name, array in matched.arrays.items():
             named[name].data = np.array(array, order="C")

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from tensorgrad.callsite import warn
 from tensorgrad.dtypes import DType, Shape, from_numpy
 from tensorgrad.graph import Graph, Role, TensorType, Value
 from tensorgrad.ops import tensor
@@ -93,6 +94,11 @@ class Parameter(Tensor):
     def _leaf(self) -> Tensor:
         leaf = module_leaf(self, self.role)
         if leaf is None:  # one constant a trace, so that uses add up in a gradient
+            if current_trace().training and self.requires_grad and self.role == "param":
+                warn(
+                    "the loss reads parameters that the model does not hold: they are neither trained nor saved. "
+                    "Make their module a part of the model, or freeze it: requires_grad_(False)"
+                )
             leaf = current_trace().leaves[id(self)] = tensor(self.data)
         return leaf
 

@@ -25,7 +25,7 @@ from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.matmul import matmul
 from tensorgrad.ops.reduce import sum as sum_
 from tensorgrad.ops.views import flip, permute, reshape, swapaxes
-from tensorgrad.ops.windows import Numbers, Slide, Slides, numbers, overlap_add, slides, window_p
+from tensorgrad.ops.windows import Numbers, Slide, Slides, numbers, overlap_add, refuse_cut, slides, window_p
 from tensorgrad.shape import fail, show_shape
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import bind
@@ -117,6 +117,7 @@ def _convolution(
     (groups,) = numbers(op, "groups", groups, 1)
     _check(op, rank, x, weight, groups)
     moves = slides(op, weight.shape[2:], stride, dilation, _ends(op, padding, stride, dilation, weight.shape[2:]))
+    refuse_cut(op, moves)
     for axis, (n, s) in enumerate(zip(x.shape[2:], moves, strict=True)):
         if not s.fits(n):
             fail(

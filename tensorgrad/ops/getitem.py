@@ -67,7 +67,7 @@ def getitem(x: Tensor, key: Any) -> Tensor:
         elif isinstance(k, Tensor | np.ndarray):
             known = k if isinstance(k, Tensor) else inside("getitem", k, x, axis)
             if isinstance(k, Tensor):
-                expect_index(k, n, f"what it indexes has {n} places", first=-n)
+                expect_index(k, n, f"what it indexes has {n} places", first=-n, silent=not x.dtype.is_float)
             picks.append((len(shape), known))
             bounds.append((0, n, 1))
             shape.append(n)

@@ -187,7 +187,7 @@ def taken_at(x: Tensor, indices: Tensor, axis: int, batch: int = 0) -> Tensor:
     (0 for integers), and gets no gradient.
     """
     size = x.shape[axis]
-    expect_index(indices, size, f"what it indexes has {size} places")
+    expect_index(indices, size, f"what it indexes has {size} places", silent=not x.dtype.is_float)
     return bind(gather_p, x, indices, axis=axis, batch=batch)
 
 
@@ -268,9 +268,15 @@ def embedding(weight: TensorLike, indices: TensorLike, padding_idx: int | None =
 
 
 def one_hot(indices: TensorLike, num_classes: int, dtype: DType = f32) -> Tensor:
-    """A new last axis of `num_classes`, 1 at the index and 0 elsewhere."""
-
+    """A new last axis of `num_classes`, 1 at the index and 0 elsewhere; of one outside the classes all are 0, and a
+    warning names it."""
     found = integers("one_hot", indices)
-    shape = infer_one_hot("one_hot", found.shape, num_classes)
-    hit = expand_dims(cast(found, i32), -1) == iota(shape, len(shape) - 1)
-    return cast(hit, dtype)
+    hits = hits_of(found, num_classes)
+    expect_index(found, num_classes, f"one_hot has {num_classes} classes", silent=True)
+    return cast(hits, dtype)
+
+
+def hits_of(indices: Tensor, num_classes: int) -> Tensor:
+    """A new last axis of `num_classes`: whether the index is that one."""
+    shape = infer_one_hot("one_hot", indices.shape, num_classes)
+    return expand_dims(cast(indices, i32), -1) == iota(shape, len(shape) - 1)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.activations import logsigmoid, relu, softplus
 from tensorgrad.ops.core import TensorLike, cast, in_f32, tensor
-from tensorgrad.ops.indexing import integers, one_hot
+from tensorgrad.ops.indexing import hits_of, integers
 from tensorgrad.ops.losses import Reduction, float_pair, reduced, require
 from tensorgrad.ops.normalization import pairwise_distance
 from tensorgrad.ops.reduce import max as max_
@@ -215,7 +215,7 @@ def multi_margin_loss(
         if weight.shape != (classes,):
             fail(f"{name}: the weight {weight.type} must be [{classes}], one for each class")
         missing = missing * expand_dims(weight[target], -1)
-    others = ew.where(ew.equal(one_hot(target, classes), 0), missing, 0.0)
+    others = ew.where(hits_of(target, classes), 0.0, missing)
     return reduced(name, sum_(others, -1) / classes, reduction)
 
 
@@ -245,7 +245,7 @@ def multilabel_margin_loss(input: TensorLike, target: TensorLike, reduction: Red
     labels = ew.equal(cumsum(cast(ew.less(target, 0), target.dtype), -1), 0)
     at = ew.where(labels, target, 0)
     expect_index(at, classes, f"{name} has {classes} classes")
-    named = ew.where(expand_dims(labels, -1), one_hot(at, classes), 0.0)
+    named = cast(expand_dims(labels, -1) & hits_of(at, classes), target.dtype)
     apart = relu(1 - expand_dims(gather(input, -1, at), -1) + expand_dims(input, -2))
     counts = expand_dims(labels, -1) & expand_dims(ew.equal(max_(named, -2), 0), -2)
     return reduced(name, sum_(ew.where(counts, apart, 0.0), (-2, -1)) / classes, reduction)

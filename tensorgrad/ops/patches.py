@@ -6,7 +6,7 @@ import math
 
 from tensorgrad.ops.core import TensorLike, tensor
 from tensorgrad.ops.views import permute, reshape
-from tensorgrad.ops.windows import Numbers, Slides, numbers, overlap_add, slides, window_p
+from tensorgrad.ops.windows import Numbers, Slides, numbers, overlap_add, refuse_cut, slides, window_p
 from tensorgrad.shape import fail, show_shape
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import bind
@@ -63,4 +63,6 @@ def fold(
 
 
 def _moves(op: str, size: Numbers, dilation: Numbers, padding: Numbers, stride: Numbers) -> Slides:
-    return slides(op, numbers(op, "kernel_size", size, 2), stride, dilation, numbers(op, "padding", padding, 2))
+    moves = slides(op, numbers(op, "kernel_size", size, 2), stride, dilation, numbers(op, "padding", padding, 2))
+    refuse_cut(op, moves)
+    return moves

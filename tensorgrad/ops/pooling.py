@@ -129,12 +129,15 @@ def _moves(
         fail(f"{op}: needs an input with {rank + 1} axes or more, got {x.type}")
     sizes = numbers(op, "kernel_size", size, rank)
     found = slides(op, sizes, sizes if stride is None else stride, dilation, padding)
-    for n, s in zip(x.shape[-rank:], found, strict=True):
+    for s in found:
         if not 0 <= min(s.low, s.high) <= max(s.low, s.high) <= s.size // 2:
             fail(f"{op}: padding must be from 0 to half of the kernel size {s.size}, got {s.low} and {s.high}")
-        if not s.fits(n):
+    if ceil_mode:
+        found = tuple(map(_whole, x.shape[-rank:], found))
+    for n, s in zip(x.shape[-rank:], found, strict=True):
+        if not (s.fits(n) and s.count(n)):
             fail(f"{op}: a kernel over {s.span} places does not fit the last axes of {show_shape(x.shape)}")
-    return tuple(map(_whole, x.shape[x.ndim - rank :], found)) if ceil_mode else found
+    return found
 
 
 def _whole(n: int, s: Slide) -> Slide:

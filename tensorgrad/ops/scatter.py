@@ -30,6 +30,7 @@ from tensorgrad.ops.reduce import sum as sum_
 from tensorgrad.ops.views import expand_dims, movedim, narrow, reshape
 from tensorgrad.shape import check_axis, fail, infer_broadcast_to, shape_size, show_shape
 from tensorgrad.tensor import Tensor
+from tensorgrad.trace import expect_index
 
 # Reading -----------------------------------------------------------------------------------
 
@@ -182,6 +183,7 @@ def index_fill(x: TensorLike, dim: int, index: TensorLike, value: float) -> Tens
     x = tensor(x)
     dim = check_axis("index_fill", dim, x.ndim)
     index = _line("index_fill", x, dim, index)
+    _written("index_fill", x, dim, index)
     return _overwritten(x, index, full((), value, x.dtype), dim, 0)
 
 
@@ -297,6 +299,7 @@ def _updates(
         raise InputError(f"{op}: bools are not added; convert with .astype(tg.i32)", call_site())
     dim = check_axis(op, dim, x.ndim)
     index = _along(op, x, dim, index)
+    _written(op, x, dim, index)
     _narrowed(x, index.shape, dim, op)
     if src.ndim not in (0, x.ndim):
         fail(f"{op}: the updates {src.type} must have as many axes as {x.type}")
@@ -308,12 +311,18 @@ def _updates(
     return x, pad(cast(index, i32), short, -1), pad(src, short), dim
 
 
+def _written(op: str, x: Tensor, dim: int, index: Tensor) -> None:
+    """Notes where something is written: what is out of range is not."""
+    expect_index(index, x.shape[dim], f"axis {dim} of what {op} writes to has {x.shape[dim]} places", silent=True)
+
+
 def _slices(
     op: str, x: TensorLike, dim: int, index: TensorLike, source: TensorLike
 ) -> tuple[Tensor, Tensor, Tensor, int]:
     _, (x, source) = meet(x, source)
     dim = check_axis(op, dim, x.ndim)
     index = _line(op, x, dim, index)
+    _written(op, x, dim, index)
     wanted = tuple(index.size if a == dim else n for a, n in enumerate(x.shape))
     if source.shape != wanted:
         fail(f"{op}: the source {source.type} must be {show_shape(wanted)}, for {x.type} and the index {index.type}")

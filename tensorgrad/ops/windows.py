@@ -87,6 +87,12 @@ def slides(
     return tuple(Slide(k, s, d, *p) for k, s, d, p in zip(*columns, pairs, strict=True))
 
 
+def refuse_cut(op: str, moves: Slides) -> None:
+    """Raises ShapeError for negative padding, which would cut off."""
+    if any(min(s.low, s.high) < 0 for s in moves):
+        fail(f"{op}: padding must not be negative, got {[(s.low, s.high) for s in moves]}; to cut off, take a slice")
+
+
 def numbers(op: str, name: str, value: Numbers, rank: int) -> tuple[int, ...]:
     """A number for each of `rank` axes, from one for all or one for each."""
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,7 +49,7 @@ def large_input(size: int) -> Plan:
     return p
 
 
-def numbered(size: int, i: int) -> dict[str, np.ndarray]:
+def numbered(size: int, i: int) -> dict[str, Any]:
     x = np.zeros(size, np.float32)
     x[0], x[-1] = i, i / 2
     return {"x": x, "small": np.float32(1000)}

@@ -62,6 +62,16 @@ async def test_what_works_on_arrays_alone(fn: Any, error: type[Exception], messa
     assert error is TypeError or f"at {__file__}" in str(caught.value)
 
 
+@pytest.mark.parametrize("largest", [lambda x: x.max(dim=1), lambda x: x.max(1), lambda x: tg.min(x, 0)])
+def test_what_gives_values_alone_is_not_unpacked_as_if_positions_came_too(largest: Any) -> None:
+    def both(x: tg.Tensor) -> tg.Tensor:
+        _, which = largest(x)
+        return which
+
+    with pytest.raises(tg.TraceError, match=r"(max|min) gives the values alone.*positions are those of arg(max|min)"):
+        tg.sync(tg.jit(both, device="numpy")(np.ones((2, 2))))
+
+
 def test_a_parameter_outside_a_trace() -> None:
     weight = nn.Parameter([1.0, 2.0])
     with pytest.raises(tg.TraceError, match=r"parameter\.data\[\.\.\.\] = value"):

@@ -129,6 +129,20 @@ def test_a_file_that_does_not_fit_changes_nothing_and_says_all() -> None:
     tg.sync(run())
 
 
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_module_takes_its_weights_from_a_trainings_state(strict: bool) -> None:
+    async def trained() -> tuple[dict[str, Any], dict[str, Any]]:
+        specs = {"x": tg.f32[4, 3]}
+        train = await tg.compile(nn.Linear(3, 2), lambda m, x: m(x).sum(), optim.Adam(0.1), specs, device="numpy")
+        await train.step(x=np.ones((4, 3)))
+        return await train.state_dict(), tg.load(await train.save())
+
+    for state in tg.sync(trained()):
+        model = nn.Linear(3, 2)
+        assert model.load_state_dict(state, strict) == ([], [])
+        np.testing.assert_array_equal(model.weight.data, state["model"]["weight"])
+
+
 def test_what_cannot_be_saved_is_said() -> None:
     with pytest.raises(tg.InputError, match="'optimizer/x' has a name that stands for the optimizer's arrays"):
         tg.save({"model": {"optimizer/x": np.ones(1)}})

@@ -51,6 +51,12 @@ def traced(fn: Callable[..., Any], *shapes: tuple[int, ...]) -> Any:
         (lambda x, w: ops.conv2d(x, w, stride=HALF), ((2, 3, 8, 8), (4, 3, 3, 3)), r"stride is made of.*got 1\.5"),
         (lambda x, w: ops.conv2d(x, w, padding=NOTHING), ((2, 3, 8, 8), (4, 3, 3, 3)), r"whole numbers, got None"),
         (lambda x, w: ops.conv2d(x, w, groups=HALF), ((2, 3, 8, 8), (4, 3, 3, 3)), r"groups is made of.*got 1\.5"),
+        (
+            lambda x, w: ops.conv2d(x, w, padding=(1, -1)),
+            ((2, 3, 8, 8), (4, 3, 3, 3)),
+            r"must not be negative, got \[\(1",
+        ),
+        (lambda x: tg.nn.functional.unfold(x, 2, padding=-1), ((1, 2, 8, 8),), r"unfold: padding must not be negative"),
         (lambda x, w: ops.conv2d(x, w, stride=2, padding="same"), ((2, 3, 8, 8), (4, 3, 3, 3)), r"a stride of 2 does"),
         (lambda x, w: ops.conv2d(x, w, padding="full"), ((2, 3, 8, 8), (4, 3, 3, 3)), r"'same' or 'valid', got 'full'"),
         (lambda x, w: ops.conv2d(x, w, groups=3), ((2, 3, 8, 8), (4, 1, 3, 3)), r"3 groups do not divide the 4"),
@@ -60,6 +66,7 @@ def traced(fn: Callable[..., Any], *shapes: tuple[int, ...]) -> Any:
         (lambda x: ops.max_pool2d(x, HALF), ((2, 8, 8),), r"kernel_size is made of whole numbers, got 1\.5"),
         (lambda x: ops.avg_pool2d(x, 2, divisor_override=0), ((2, 8, 8),), r"divisor_override must not be 0"),
         (lambda x: ops.avg_pool2d(x, 9), ((2, 8, 8),), r"kernel over 9 places does not fit"),
+        (lambda x: ops.max_pool1d(x, 5, stride=1, ceil_mode=True), ((1, 2),), r"kernel over 5 places does not fit"),
         (lambda x: ops.adaptive_avg_pool2d(x, 0), ((2, 8, 8),), r"\[0, 0\] parts of the last axes of \[2, 8, 8\]"),
         (lambda x: ops.adaptive_avg_pool2d(x, HALF), ((2, 8, 8),), r"output_size is made of whole numbers"),
         (lambda x: ops.window(x, HALF), ((3,),), r"size is made of whole numbers, got 1\.5"),
@@ -88,6 +95,30 @@ def test_groups_that_do_not_divide_a_layer() -> None:
 def test_a_negative_kernel_is_refused_where_the_layer_is_made() -> None:
     with pytest.raises(ShapeError, match="Conv2d: kernel_size must not be negative, got -1"):
         nn.Conv2d(1, 2, -1)
+
+
+@pytest.mark.parametrize("given", [{"padding": -1}, {"padding": (1, -1)}, {"stride": 0}, {"dilation": (0, 1)}])
+def test_a_layers_steps_are_looked_at_where_it_is_made(given: dict[str, Any]) -> None:
+    (name,) = given
+    least = 0 if name == "padding" else 1
+    with pytest.raises(ShapeError, match=rf"(?s)Conv2d: {name} must be {least} or more, got .*test_convolution\.py"):
+        nn.Conv2d(3, 8, 3, **given)
+    nn.Conv2d(3, 8, 3, 1, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("pool", "expected"),
+    [  # PyTorch's numbers
+        (lambda x: ops.max_pool1d(x, 3, ceil_mode=True), [[2.0]]),
+        (lambda x: ops.max_pool1d(x, 5, ceil_mode=True), [[2.0]]),
+        (lambda x: ops.avg_pool1d(x, 3, ceil_mode=True), [[1.5]]),
+        (lambda x: ops.max_pool2d(x[..., None], 2, ceil_mode=True), [[[2.0]]]),
+    ],
+)
+def test_a_window_that_ends_outside_may_be_larger_than_its_axis(pool: Any, expected: Any) -> None:
+    x = np.array([[1.0, 2.0]], np.float32)
+    assert tg.sync(tg.jit(pool, device="numpy")(x)).tolist() == expected
+    assert tg.sync(tg.grad(lambda x: pool(x).sum(), device="numpy")(x)).sum() == 1
 
 
 def test_numpys_whole_numbers_are_numbers() -> None:

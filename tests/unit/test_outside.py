@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,66 @@ async def test_a_step_names_the_label_and_changes_nothing(device: str) -> None:
     assert result.skipped
     assert_same(await train.state_dict(), before, counters=False)
     assert np.isfinite((await train.step(batch(0))).loss)
+
+
+async def test_parameters_that_the_model_does_not_hold_are_told_of() -> None:
+    async def train(other: nn.Module) -> None:
+        def loss_fn(model: nn.Module, x: tg.Tensor) -> tg.Tensor:
+            return tg.mse_loss(other(model(x)), x)
+
+        specs = {"x": tg.f32[8, 4]}
+        await tg.compile(nn.Linear(4, 2), loss_fn, optim.Adam(0.01), specs, device="numpy")
+
+    with pytest.warns(RuntimeWarning, match="the loss reads parameters that the model does not hold: they are neither"):
+        await train(nn.Linear(2, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        await train(nn.Linear(2, 4).requires_grad_(False))
+
+
+SILENT = "what is out of range counts for nothing: input"
+
+
+@pytest.mark.parametrize(
+    ("fn", "wrong", "says"),
+    [
+        (lambda x, i: tg.one_hot(i, 3), [3, -1, 0], "holds 3, but one_hot has 3 classes, 0 to 2"),
+        (lambda x, i: x.index_add(0, i, x), [0, -1, 1], "holds -1, but axis 0 of what index_add writes to has 3 pl"),
+        (lambda x, i: tg.scatter(x, 0, i, 1.0), [0, 7, 1], "holds 7, but axis 0 of what scatter writes to has 3 pla"),
+        (lambda x, i: tg.scatter_add(x, 0, i, x), [0, 7, 1], "holds 7, but axis 0 of what scatter_add writes to"),
+        (lambda x, i: tg.index_fill(x, 0, i, 2.0), [0, 7, 1], "holds 7, but axis 0 of what index_fill writes to"),
+        (lambda x, i: x.astype(tg.i32)[i], [0, -4, 1], "holds -4, but what it indexes has 3 places, -3 to 2"),
+        (lambda x, i: tg.take(x.astype(tg.i32), i), [0, 7, 1], "holds 7, but what it indexes has 3 places, 0 to 2"),
+    ],
+)
+def test_what_would_count_for_nothing_without_nan_is_named_once(fn: Any, wrong: list[int], says: str) -> None:
+    call = tg.jit(fn, device="numpy")
+    x = np.ones(3, np.float32)
+    with pytest.warns(RuntimeWarning, match=f"{SILENT} 'arg.1' {re.escape(says)}"):
+        tg.sync(call(x, np.array(wrong)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tg.sync(call(x, np.array([0, 2, 1])))
+        margin = tg.jit(lambda x, i: tg.multi_margin_loss(x, i), device="numpy")
+        tg.sync(margin(np.ones((3, 6), np.float32), np.array([1, 5, 0])))
+
+
+async def test_a_step_names_labels_that_one_hot_leaves_out() -> None:
+    def loss_fn(model: nn.Module, x: tg.Tensor, y: tg.Tensor) -> tg.Tensor:
+        return tg.mse_loss(model(x), tg.one_hot(y, 3))
+
+    specs = {"x": tg.f32[3, 2], "y": tg.i32[3]}
+    given = {"x": np.ones((3, 2)), "y": np.array([1, 2, 3])}
+    reason = rf"{SILENT} 'y' holds 3, but one_hot has 3 classes, 0 to 2 \(at .*test_outside\.py:\d+ in loss_fn\)"
+    train = await tg.compile(nn.Linear(2, 3), loss_fn, optim.SGD(0.1), specs, device="numpy")
+    with pytest.warns(RuntimeWarning, match=reason):
+        await train.step(**given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        await train.step(**given)  # said once
+    other = await tg.compile(nn.Linear(2, 3), loss_fn, optim.SGD(0.1), specs, device="numpy")
+    with pytest.warns(RuntimeWarning, match=reason):
+        await other.upload({name: array[None] for name, array in given.items()})
 
 
 async def test_an_error_names_the_label() -> None:
