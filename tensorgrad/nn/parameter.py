@@ -94,7 +94,7 @@ class Parameter(Tensor):
     def _leaf(self) -> Tensor:
         leaf = module_leaf(self, self.role)
         if leaf is None:  # one constant a trace, so that uses add up in a gradient
-            if current_trace().training and self.requires_grad and self.role == "param":
+            if current_trace().names and current_trace().training and self.requires_grad and self.role == "param":
                 warn(
                     "the loss reads parameters that the model does not hold: they are neither trained nor saved. "
                     "Make their module a part of the model, or freeze it: requires_grad_(False)"

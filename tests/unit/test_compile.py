@@ -19,6 +19,7 @@ OTHER = nn.Linear(2, 2)
 # Loss functions -----------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:the loss reads parameters that the model does not hold")
 @pytest.mark.parametrize(
     ("loss", "message"),
     [

@@ -24,6 +24,7 @@ def replace(check_interrupt: Callable[[], object]) -> None:
     builtins.help = Help()
     builtins.exit, builtins.quit = Leaver("exit"), Leaver("quit")
     time.sleep = in_pieces(time.sleep, check_interrupt)
+    # what asyncio.sleep's timer calls; asyncio has no public place for it
     asyncio.futures._set_result_unless_cancelled = set_result_unless_done  # type: ignore[attr-defined]
 
 
