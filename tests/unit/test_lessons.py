@@ -7,8 +7,6 @@ import doctest
 import importlib.util
 import json
 import re
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +18,6 @@ from pages import list_of_lessons, rendered
 from record_lessons import LESSONS, Runner, gpu, line, page_file, pattern_program
 
 pytestmark = pytest.mark.filterwarnings("ignore:running on the numpy device")
-
-HALF = Path(__file__).parents[2] / "web" / "python"
-
-
-@pytest.fixture(autouse=True)
-def importable() -> Iterator[None]:
-    sys.path.insert(0, str(HALF))
-    yield
-    sys.path.remove(str(HALF))
 
 
 def verdict(runner: Runner, lesson: str, name: str) -> dict[str, Any]:

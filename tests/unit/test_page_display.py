@@ -6,8 +6,6 @@ import base64
 import doctest
 import io
 import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +15,6 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
-
-HALF = Path(__file__).parents[2] / "web" / "python"
-
-
-@pytest.fixture(autouse=True)
-def importable() -> Iterator[None]:
-    sys.path.insert(0, str(HALF))
-    yield
-    sys.path.remove(str(HALF))
 
 
 def test_its_examples_hold() -> None:

@@ -6,9 +6,6 @@ import asyncio
 import base64
 import dataclasses
 import json
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,16 +16,12 @@ import tensorgrad as tg
 from inspected import BATCH, compiled
 from tensorgrad.inspect import Profile
 
-HALF = Path(__file__).parents[2] / "web" / "python"
-
 
 @pytest.fixture(scope="module")
-def train() -> Iterator[tg.Train]:
-    sys.path.insert(0, str(HALF))
+def train() -> tg.Train:
     step = compiled()
     asyncio.run(step.step(**BATCH))
-    yield step
-    sys.path.remove(str(HALF))
+    return step
 
 
 def ask(what: str, **more: Any) -> dict[str, Any]:

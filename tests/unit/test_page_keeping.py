@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,18 +10,9 @@ import pytest
 import tensorgrad as tg
 from tensorgrad import browser, nn, optim
 from tensorgrad.errors import CheckpointError
+from tensorgrad_page import keeping
 
-HALF = Path(__file__).parents[2] / "web" / "python"
 NAME = "lesson test"
-
-
-@pytest.fixture
-def keeping() -> Iterator[ModuleType]:
-    sys.path.insert(0, str(HALF))
-    from tensorgrad_page import keeping
-
-    yield keeping
-    sys.path.remove(str(HALF))
 
 
 @pytest.fixture
@@ -62,7 +49,7 @@ async def weights(namespace: dict[str, Any]) -> np.ndarray:
     return (await namespace["train"].state_dict())["model"]["weight"]
 
 
-def test_the_next_visit_goes_on_from_the_weights(keeping: ModuleType, store: dict[str, bytes]) -> None:
+def test_the_next_visit_goes_on_from_the_weights(store: dict[str, bytes]) -> None:
     async def visits() -> None:
         first, second = await lesson(steps=3), await lesson()
         assert await keeping.keep(NAME, first) is True
@@ -76,9 +63,7 @@ def test_the_next_visit_goes_on_from_the_weights(keeping: ModuleType, store: dic
 
 
 @pytest.mark.parametrize("second", ["another loss", "another optimizer"])
-def test_weights_that_fit_are_taken_from_a_training_that_does_not(
-    keeping: ModuleType, store: dict[str, bytes], second: str
-) -> None:
+def test_weights_that_fit_are_taken_from_a_training_that_does_not(store: dict[str, bytes], second: str) -> None:
     async def visits() -> None:
         first, again = await lesson(steps=3), await lesson()
         train = first["train"]
@@ -103,7 +88,7 @@ def test_weights_that_fit_are_taken_from_a_training_that_does_not(
 
 
 @pytest.mark.parametrize("kind", ["wider", "damaged", "no file", "of other names"])
-def test_what_does_not_fit_is_put_aside(keeping: ModuleType, store: dict[str, bytes], kind: str) -> None:
+def test_what_does_not_fit_is_put_aside(store: dict[str, bytes], kind: str) -> None:
     async def visit() -> None:
         whole = await (await lesson(width=4 if kind == "wider" else 2, steps=1))["train"].save()
         other = tg.save({"elsewhere": np.ones(3, np.float32)})
@@ -117,14 +102,14 @@ def test_what_does_not_fit_is_put_aside(keeping: ModuleType, store: dict[str, by
     tg.sync(visit())
 
 
-def test_what_is_not_trained_is_not_kept(keeping: ModuleType, store: dict[str, bytes]) -> None:
+def test_what_is_not_trained_is_not_kept(store: dict[str, bytes]) -> None:
     assert tg.sync(keeping.keep(NAME, tg.sync(lesson()))) is None
     assert tg.sync(keeping.keep(NAME, {"train": "the reader's own"})) is None
     assert tg.sync(keeping.resume(NAME, {})) == {}
     assert store == {}
 
 
-def test_a_full_storage_or_none_is_done_without(keeping: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_storage_or_none_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
     namespace = tg.sync(lesson(steps=1))
     assert tg.sync(keeping.resume(NAME, namespace)) == {}  # no IndexedDB here
     assert tg.sync(keeping.forget(NAME, namespace)) is False

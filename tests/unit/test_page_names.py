@@ -4,19 +4,8 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-HALF = Path(__file__).parents[2] / "web" / "python"
-
-
-@pytest.fixture(autouse=True)
-def importable() -> Iterator[None]:
-    sys.path.insert(0, str(HALF))
-    yield
-    sys.path.remove(str(HALF))
 
 
 def test_names_are_described_without_running_anything() -> None:

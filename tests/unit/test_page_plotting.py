@@ -4,21 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-HALF = Path(__file__).parents[2] / "web" / "python"
-
-
-@pytest.fixture(autouse=True)
-def importable() -> Iterator[None]:
-    sys.path.insert(0, str(HALF))
-    yield
-    sys.path.remove(str(HALF))
 
 
 def points(sent: list[str]) -> dict[str, list[Any]]:

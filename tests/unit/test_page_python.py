@@ -10,21 +10,11 @@ import math
 import re
 import sys
 import time
-from collections.abc import Coroutine, Iterator
-from pathlib import Path
+from collections.abc import Coroutine
 from types import ModuleType
 from typing import Any
 
 import pytest
-
-HALF = Path(__file__).parents[2] / "web" / "python"
-
-
-@pytest.fixture(autouse=True)
-def importable() -> Iterator[None]:
-    sys.path.insert(0, str(HALF))
-    yield
-    sys.path.remove(str(HALF))
 
 
 def modules() -> list[ModuleType]:
