@@ -71,7 +71,7 @@ def warn(message: str) -> None:
         return
     place = frame.f_code.co_filename, frame.f_lineno
     registry = frame.f_globals.setdefault("__warningregistry__", {})
-    warnings.warn_explicit(message, RuntimeWarning, *place, frame.f_globals.get("__name__"), registry)
+    warnings.warn_explicit(message, RuntimeWarning, *place, frame.f_globals.get("__name__") or "<string>", registry)
 
 
 def _user_frame() -> tuple[FrameType | None, FrameType | None]:

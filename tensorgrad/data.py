@@ -127,11 +127,11 @@ class DataLoader:
         if self._batch and not self._resumed:  # the last loop was left before its end
             self.epoch, self._batch = self.epoch + 1, 0
         self._resumed = False
-        return self._epoch(self.epoch)
+        return self._epoch(self.epoch, self._batch)
 
-    def _epoch(self, epoch: int) -> Iterator[Any]:
+    def _epoch(self, epoch: int, first: int) -> Iterator[Any]:
         order, size = self._order(epoch), self.batch_size
-        for i in range(self._batch, len(self)):
+        for i in range(first, len(self)):
             batch = self._examples(i, size, order)
             # it counts as given before it is used: who saves after a step resumes with the next batch
             self.epoch, self._batch = (epoch, i + 1) if i + 1 < len(self) else (epoch + 1, 0)

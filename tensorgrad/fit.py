@@ -50,7 +50,7 @@ class Fitting(ManySteps, Checkpoints):
     async def submit(self, *args: Any, **kwargs: Any) -> None: ...
 
     @abstractmethod
-    async def losses(self) -> np.ndarray: ...
+    async def _read_losses(self) -> tuple[np.ndarray, dict[str, Any] | None]: ...
 
     async def fit(
         self,
@@ -66,6 +66,9 @@ class Fitting(ManySteps, Checkpoints):
         autosave_every: float = 30.0,
     ) -> Record:
         """Trains on batches and validates, for some epochs. The steps are those of a loop over `step`.
+
+        But that losses are read a few times a second: where a step is skipped (see `tg.compile`), learning rate's
+        schedule and bias corrections are a step ahead until then, as with `submit`.
 
         Args:
             batches: a `tg.data.DataLoader`, or any iterable or async iterable of batches in the structure given to
@@ -126,10 +129,9 @@ class Fitting(ManySteps, Checkpoints):
         except BaseException as error:
             interrupted = isinstance(error, KeyboardInterrupt | asyncio.CancelledError)
             record.stopped = "interrupt" if interrupted else type(error).__name__
-            if interrupted:
-                with suppress(Exception):  # whatever is wrong, the interrupt goes on
-                    async with asyncio.timeout(PATIENCE):
-                        await run.read()
+            with suppress(Exception):  # whatever else is wrong, the error goes on
+                async with asyncio.timeout(PATIENCE):
+                    await run.read()
             raise
         finally:
             run.close()
@@ -230,9 +232,10 @@ class _Run:
     async def read(self) -> None:
         """Reads the losses of the steps that were queued."""
         if self._queued:
-            found, self._queued = (await self.train.losses())[-self._queued :], 0
+            losses, given = await self.train._read_losses()
+            found, self._queued = losses[-self._queued :], 0
             self._note(found)
-            self.train._check_finite(found, self.train._last)
+            self.train._check_finite(found, given)
 
     async def validated(self) -> None:
         """Validates, if that is wanted and was not done at this step."""

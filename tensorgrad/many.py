@@ -19,9 +19,8 @@ from tensorgrad.compiled import Built
 from tensorgrad.device.batches import Batches
 from tensorgrad.device.convert import as_array
 from tensorgrad.errors import InputError, NonFiniteError, TensorgradError
-from tensorgrad.graph import Graph
 from tensorgrad.optim.optimizer import Optimizer
-from tensorgrad.outside import Silent, outside
+from tensorgrad.outside import Positions
 from tensorgrad.state import State
 from tensorgrad.structure import Structure
 
@@ -43,8 +42,7 @@ class ManySteps(ABC):
     _since: int
     _snapshot_every: int | None
     _nonfinite: str
-    _forward: Graph
-    _silent: Silent
+    _positions: Positions
     _last: dict[str, Any] | None
     _chunk = 1
     _destroyed = False
@@ -91,8 +89,8 @@ class ManySteps(ABC):
             shape = (count, *spec.static_shape)
             arrays[name] = as_array(f"the array of batches of {name!r}", arrays[name], shape, spec.dtype)
         batches = await self.built.executor.upload_batches(arrays, count)
-        batches.outside = outside(self._forward, arrays)
-        self._silent.look(arrays)
+        batches.outside = self._positions.wrong(arrays)
+        self._positions.look(arrays)
         return batches
 
     async def run_steps(self, k: int, batches: Any) -> np.ndarray:
@@ -220,7 +218,7 @@ class ManySteps(ABC):
             warn(f"the loss is not finite, and the step changed nothing: {why}")
 
     def _outside(self, given: Mapping[str, Any] | Batches | None) -> str | None:
-        return given.outside if isinstance(given, Batches) else outside(self._forward, given or {})
+        return given.outside if isinstance(given, Batches) else self._positions.wrong(given or {})
 
 
 def _array(name: str, value: Any) -> np.ndarray:

@@ -20,37 +20,47 @@ _SAME_NUMBERS = frozenset({"broadcast_to", "cast", "flip", "permute", "reshape",
 """Operations whose result has no other numbers than their operand."""
 
 
-def outside(graph: Graph, inputs: Mapping[str, Any]) -> str | None:
-    """What is wrong with the first input that holds a position out of range, or None.
-
-    Args:
-        graph: as it was traced.
-        inputs: by name, as the user gave them; a leading axis of batches does not matter.
-    """
-    return _wrong([(_origin(graph, expected.value), expected) for expected in graph.ranges], inputs)
-
-
-class Silent:
-    """The inputs of a function of which a position out of range would not be noticed.
+class Positions:
+    """The inputs of a function that it uses as positions.
 
     Args:
         graph: as it was traced.
     """
 
     def __init__(self, graph: Graph) -> None:
-        silent = ((_origin(graph, expected.value), expected) for expected in graph.ranges if expected.silent)
-        self._expected = [(name, expected) for name, expected in silent if name is not None]
+        found = ((_origin(graph, expected.value), expected) for expected in graph.ranges)
+        self._expected = [(name, expected) for name, expected in found if name is not None]
+        self._silent = [(name, expected) for name, expected in self._expected if expected.silent]
+
+    def of(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Those among the inputs."""
+        return {name: inputs[name] for name, _ in self._expected if name in inputs}
+
+    def wrong(self, inputs: Mapping[str, Any]) -> str | None:
+        """What is wrong with the first input that holds a position out of range, or None.
+
+        Args:
+            inputs: by name, as the user gave them; a leading axis of batches does not matter.
+        """
+        return _wrong(self._expected, inputs)
 
     def look(self, inputs: Mapping[str, Any]) -> None:
-        """Warns of the first input that holds one, of which it then need not be told again."""
-        if self._expected and (why := _wrong(self._expected, inputs)):
-            self._expected = []
+        """Warns of a position out of range that gives no NaN: of the first one, which then need not be told again."""
+        if self._silent and (why := _wrong(self._silent, inputs)):
+            self._silent = []
             warn(f"what is out of range counts for nothing: {why}")
 
+    def explain(self, inputs: Mapping[str, Any], results: Iterable[np.ndarray]) -> None:
+        """Warns where an input holds a position out of range, of which results are NaN, or which is silent."""
+        self.look(inputs)
+        bad = self._expected and any(array.dtype.kind == "f" and np.isnan(array).any() for array in results)
+        if bad and (why := self.wrong(inputs)):
+            warn(f"the result holds NaN: {why}")
 
-def _wrong(ranges: Iterable[tuple[str | None, IndexRange]], inputs: Mapping[str, Any]) -> str | None:
+
+def _wrong(ranges: Iterable[tuple[str, IndexRange]], inputs: Mapping[str, Any]) -> str | None:
     for name, expected in ranges:
-        array = np.asarray(inputs.get(name or "", ()))
+        array = np.asarray(inputs.get(name, ()))
         if array.dtype.kind not in "iu":
             continue
         wrong = (array < expected.first) | (array >= expected.size)
@@ -60,17 +70,6 @@ def _wrong(ranges: Iterable[tuple[str | None, IndexRange]], inputs: Mapping[str,
             number, places = array[wrong].flat[0], f"{expected.first} to {expected.size - 1}"
             return f"input {name!r} holds {number}, but {expected.what}, {places} (at {expected.site})"
     return None
-
-
-def warn_of_outside(graph: Graph, inputs: Mapping[str, Any], results: Iterable[np.ndarray]) -> None:
-    """Warns where results are NaN and an input holds a position out of range."""
-    if not graph.ranges:
-        return
-    Silent(graph).look(inputs)
-    if not any(array.dtype.kind == "f" and np.isnan(array).any() for array in results):
-        return
-    if why := outside(graph, inputs):
-        warn(f"the result holds NaN: {why}")
 
 
 def _origin(graph: Graph, value: Value) -> str | None:

@@ -18,7 +18,7 @@ from tensorgrad.graph import Graph, Value
 from tensorgrad.inspect import CheckReport, Inspected
 from tensorgrad.nn.module import Module
 from tensorgrad.ops import cast, reshape, stop_gradient, where
-from tensorgrad.outside import warn_of_outside
+from tensorgrad.outside import Positions
 from tensorgrad.passes import optimize
 from tensorgrad.program import Recipe
 from tensorgrad.state import State, open_state
@@ -49,7 +49,7 @@ class _Program(NamedTuple):
     names: tuple[str, ...]
     form: Any
     row: np.ndarray
-    traced: Graph
+    positions: Positions
 
 
 class Predictor(Inspected):
@@ -84,7 +84,7 @@ class Predictor(Inspected):
             program = await self._prepare(inputs)
             with self.state.running("step" in inputs):
                 found = await program.built.executor.run(inputs, program.names)
-        warn_of_outside(program.traced, inputs, found.values())
+        program.positions.explain(inputs, found.values())
         return fill(program.form, found)
 
     async def check(self, *args: Any, **kwargs: Any) -> CheckReport:
@@ -115,7 +115,8 @@ class Predictor(Inspected):
         if program is None:
             recipe, form = self._trace(self.inputs.concrete(shapes))
             built = await state.build(recipe)
-            program = self._programs[shapes] = _Program(built, recipe.names, form, state.row(), recipe.forward)
+            positions = Positions(recipe.forward)
+            program = self._programs[shapes] = _Program(built, recipe.names, form, state.row(), positions)
             if len(self._programs) > CACHED:
                 _, oldest = self._programs.popitem(last=False)
                 oldest.built.executor.destroy()

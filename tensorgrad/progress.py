@@ -54,8 +54,8 @@ class Progress:
 
     @property
     def due(self) -> bool:
-        """Whether the line should be drawn again."""
-        return self._write is not None and time.perf_counter() - self._drawn >= BETWEEN_DRAWS
+        """Whether the line should be drawn again, if there is one."""
+        return time.perf_counter() - self._drawn >= BETWEEN_DRAWS
 
     def tell(self, losses: np.ndarray) -> None:
         """Passes losses on to who follows."""
@@ -66,7 +66,7 @@ class Progress:
         """Shows how many steps were made; the `last` time, the line stays."""
         if self._write is not None:
             self._write(progress_line(done, self._total, self.seconds, text, last), last)
-            self._drawn = time.perf_counter()
+        self._drawn = time.perf_counter()
 
 
 def progress_line(done: int, total: int | None, seconds: float, text: str, last: bool = False) -> str:

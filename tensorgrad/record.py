@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorgrad.callsite import call_site
 from tensorgrad.errors import InputError
+from tensorgrad.inspect.tables import counted
 from tensorgrad.progress import show_seconds
 
 Metrics = float | dict[str, float]
@@ -62,13 +63,14 @@ class Record:
     def __repr__(self) -> str:
         found = self.losses
         rate = f", {self.steps / self.seconds:,.3g} a second" if self.seconds else ""
-        lines = [f"{self.steps:,} steps in {show_seconds(self.seconds)}{rate}"]
+        lines = [f"{counted(self.steps, 'step')} in {show_seconds(self.seconds)}{rate}"]
         if len(found):
-            lines.append(f"loss {found[0]:.4g} at first, {found[-1]:.4g} at last, {np.nanmin(found):.4g} at best")
+            best = "" if np.isnan(found).all() else f", {np.nanmin(found):.4g} at best"
+            lines.append(f"loss {found[0]:.4g} at first, {found[-1]:.4g} at last{best}")
         if self.validation:
             lines.append(f"{_show(self.validation)} after step {self.validation[-1].step:,}")
         if self.skipped:
-            lines.append(f"{self.skipped:,} steps skipped, which were not finite")
+            lines.append(f"{counted(self.skipped, 'step')} skipped, where the loss was not finite")
         if self.stopped:
             lines.append(f"stopped by {self.stopped}")
         return "\n".join(lines)

@@ -24,7 +24,7 @@ from tensorgrad.errors import InputError, ShapeError, TraceError
 from tensorgrad.graph import Graph
 from tensorgrad.inspect import Inspected
 from tensorgrad.ops.core import host_array, tensor
-from tensorgrad.outside import warn_of_outside
+from tensorgrad.outside import Positions
 from tensorgrad.predict import CACHED, collect, fill, function_recipe, name_of
 from tensorgrad.structure import is_nest, parts, rebuild
 from tensorgrad.tensor import Tensor
@@ -141,7 +141,7 @@ class _Program(NamedTuple):
     built: Built
     names: tuple[str, ...]
     form: Any
-    traced: Graph
+    positions: Positions
 
 
 class _Leaf(NamedTuple):
@@ -200,7 +200,7 @@ class _Compiled(Inspected):
             inputs["step"][:2] = self.seed % 2**32, self.calls % 2**32
         self.calls += 1
         found = await program.built.executor.run(inputs, program.names)
-        warn_of_outside(program.traced, arrays, found.values())
+        program.positions.explain(arrays, found.values())
         return fill(program.form, found)
 
     async def _open(self) -> Backend:
@@ -225,7 +225,7 @@ class _Compiled(Inspected):
             raise TraceError(f"a jitted function keeps no state, but updates {name!r}; use tg.compile", call_site())
         recipe = function_recipe(graph, outputs)
         built = await backend.build(await backend.compile(recipe), backend.store(), {})
-        return _Program(built, recipe.names, outputs.form, graph)
+        return _Program(built, recipe.names, outputs.form, Positions(graph))
 
 
 def _arrays(value: Any, leaf: Callable[[str, Any], Any], path: str = "") -> Any:

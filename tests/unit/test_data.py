@@ -91,6 +91,14 @@ def test_a_loader_goes_on_where_another_has_stopped(given: int) -> None:
     assert len(found) >= 6
 
 
+def test_two_loops_at_once_see_the_same_batches() -> None:
+    loader = tg.data.DataLoader({"x": np.arange(6)}, batch_size=2, shuffle=True, seed=1)
+    pairs = [(a["x"].tolist(), b["x"].tolist()) for a, b in zip(loader, loader, strict=True)]
+    assert len(pairs) == 3
+    assert all(a == b for a, b in pairs)
+    assert loader.state_dict() == {"seed": 1, "epoch": 1, "batch": 0}
+
+
 def test_a_loop_that_was_left_starts_a_new_epoch_or_resumes() -> None:
     data = {"x": np.arange(6)}
     epochs = [rows(DataLoader(data, 2, shuffle=True, seed=1)) for _ in range(1)]

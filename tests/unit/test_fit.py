@@ -215,7 +215,7 @@ def test_losses_that_are_not_finite() -> None:
         record = await fit(train, batches)
         assert np.isfinite(record.losses).tolist() == [True, False, True]
         assert (record.steps, record.skipped, train.state.steps) == (3, 1, 2)
-        assert "1 steps skipped" in str(record)
+        assert "1 step skipped" in str(record)
         for on_step, made in ((None, 3), (lambda step, result: None, 1)):
             train = await start("numpy", dropout=0.0, nonfinite="raise")
             with pytest.raises(tg.NonFiniteError, match="the loss of step 2 is nan"):
@@ -261,6 +261,43 @@ def test_an_interrupt_keeps_the_record_and_whole_steps() -> None:
         assert train.state.steps == 6
 
     tg.sync(run())
+
+
+@pytest.mark.parametrize("where", ["batches", "validate", "device"])
+def test_an_error_keeps_the_losses_of_the_steps_that_were_made(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        train = await start("numpy")
+
+        def batches() -> Iterator[Any]:
+            for i in range(5):
+                yield batch(i)
+            if where == "device":
+                monkeypatch.setattr(train.built.executor, "losses", fails)
+            if where != "validate":
+                raise OSError("the disk is gone")
+
+        async def fails() -> None:
+            raise tg.DeviceLostError("and the device, too")
+
+        def validate(_: Any) -> float:
+            raise OSError("the disk is gone")
+
+        with pytest.raises(OSError, match="the disk is gone"):
+            await train.fit(batches(), progress=False, validate=validate if where == "validate" else None)
+        assert train.record is not None
+        assert train.record.stopped == "OSError"
+        assert (train.record.steps, len(train.record.losses)) == (5, 0 if where == "device" else 5)
+
+    tg.sync(run())
+
+
+def test_a_record_of_nan_alone_has_no_best_loss() -> None:
+    async def run() -> str:
+        train = await start("numpy")
+        return repr(await train.fit([{**batch(0), "x": np.full((8, 5), np.nan)}], progress=False))
+
+    text = tg.sync(run())
+    assert "loss nan at first, nan at last\n1 step skipped" in text
 
 
 def test_more_steps_than_the_device_keeps_losses_of(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from typing import Any
 
@@ -51,6 +52,45 @@ async def test_parameters_that_the_model_does_not_hold_are_told_of() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         await train(nn.Linear(2, 4).requires_grad_(False))
+
+
+@pytest.mark.parametrize("nonfinite", ["skip", "raise"])
+@pytest.mark.parametrize("bad", [0, 3, 9])
+async def test_fit_names_the_label_of_whichever_batch(nonfinite: Any, bad: int) -> None:
+    train = await start("numpy", nonfinite=nonfinite)
+    batches = [wrong() if i == bad else batch(i) for i in range(10)]
+    if nonfinite == "raise":
+        with pytest.raises(tg.NonFiniteError, match=f"The reason: {REASON}"):
+            await train.fit(batches, progress=False)
+    else:
+        with pytest.warns(RuntimeWarning, match=REASON):
+            await train.fit(batches, progress=False)
+    assert train.record is not None
+    assert len(train.record.losses) == 10
+
+
+async def test_of_queued_steps_the_labels_are_held_alone_and_not_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    train = await start("numpy")
+    for i in range(3):
+        await train.submit(batch(i))
+    assert [list(given) for given in train._held] == [["t"]] * 3
+    await train.losses()
+    assert not train._held
+    monkeypatch.setattr(sys.modules["tensorgrad.compile"], "HELD", 2 * 4 * 8)  # two times 8 labels
+    train = await start("numpy")
+    for i in range(5):
+        await train.submit(wrong() if i in (1, 3) else batch(i))
+    assert len(train._held) == 2
+    with pytest.warns(RuntimeWarning, match=REASON):
+        await train.losses()
+
+
+async def test_a_warning_finds_globals_without_a_name() -> None:
+    source = "async def step(train, given):\n    return await train.step(given)"
+    names: dict[str, Any] = {}
+    exec(source, names)
+    with pytest.warns(RuntimeWarning, match=REASON):
+        await names["step"](await start("numpy"), wrong())
 
 
 SILENT = "what is out of range counts for nothing: input"
@@ -135,7 +175,7 @@ async def test_finite_results_and_other_causes_are_left_alone(monkeypatch: pytes
     def looks(*_: Any) -> None:
         raise AssertionError("looked at the inputs")
 
-    monkeypatch.setattr(outside, "_origin", looks)
+    monkeypatch.setattr(outside, "_wrong", looks)
     assert np.isfinite((await train.step(batch(1))).loss)
 
 
