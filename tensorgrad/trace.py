@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from tensorgrad.callsite import call_site, called
-from tensorgrad.dtypes import DType, Shape, f32, u32
+from tensorgrad.dtypes import DType, Shape, as_dtype, f32, u32
 from tensorgrad.errors import ShapeError, TraceError
 from tensorgrad.graph import Graph, IndexRange, Role, TensorType, Value
 from tensorgrad.primitive import Primitive
@@ -164,6 +164,7 @@ def param_input(name: str, shape: Shape, dtype: DType = f32) -> Tensor:
 
 def state_input(name: str, shape: Shape, dtype: DType = f32, initial: float = 0) -> Tensor:
     """A leaf that lives on the device from step to step, filled with `initial` (truncated for integers)."""
+    dtype = as_dtype(dtype)
     return _leaf("state", name, shape, dtype, initial if dtype.is_float else int(initial))
 
 
@@ -209,7 +210,7 @@ def expect_index(indices: Tensor, size: int, what: str, first: int = 0, ignored:
 
 
 def _leaf(role: Role, name: str, shape: Shape, dtype: DType, initial: float = 0) -> Tensor:
-    graph = current_graph()
+    graph, dtype = current_graph(), as_dtype(dtype)
     if name in graph.leaves:
         raise TraceError(f"the name {name!r} is used already in this trace; give each leaf its own", call_site())
     attrs = {"name": name, "role": role, "initial": initial}

@@ -12,7 +12,7 @@ import numpy as np
 
 from tensorgrad.callsite import call_site
 from tensorgrad.checks import require as require
-from tensorgrad.dtypes import BY_NAME, DType, Shape, bool_, f16, f32, from_numpy, i32, promote, promote_scalar
+from tensorgrad.dtypes import DType, Shape, as_dtype, bool_, f16, f32, from_numpy, i32, promote, promote_scalar
 from tensorgrad.errors import ArgumentError, DtypeError, ShapeError
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, const
@@ -124,6 +124,7 @@ def full(shape: Shape | int, fill_value: float, dtype: DType | None = None) -> T
     number = fill_value.item() if isinstance(fill_value, np.generic) else fill_value
     if dtype is None:
         dtype = bool_ if isinstance(number, bool) else i32 if isinstance(number, int) else f32
+    dtype = as_dtype(dtype)
     number = bool(number) if dtype is bool_ else float(number) if dtype.is_float else _integer(number, dtype)
     scalar = bind(const_p, value=number, dtype=dtype)
     return broadcast_to(scalar, shape)
@@ -159,19 +160,19 @@ def _of_sizes(number: int, shape: tuple[Any, ...], dtype: DType) -> Tensor:
     if shape and isinstance(shape[-1], DType):
         *sizes, dtype = shape
         shape = tuple(sizes)
-    return full(as_shape(shape), number, dtype)
+    return full(as_shape(shape), number, as_dtype(dtype, f32))
 
 
 def zeros_like(x: TensorLike, dtype: DType | None = None) -> Tensor:
     """Zeros of a tensor's shape and, by default, its dtype."""
     x = tensor(x)
-    return full(x.shape, 0, dtype or x.dtype)
+    return full(x.shape, 0, as_dtype(dtype, x.dtype))
 
 
 def ones_like(x: TensorLike, dtype: DType | None = None) -> Tensor:
     """Ones of a tensor's shape and, by default, its dtype."""
     x = tensor(x)
-    return full(x.shape, 1, dtype or x.dtype)
+    return full(x.shape, 1, as_dtype(dtype, x.dtype))
 
 
 def host_array(value: Any) -> tuple[np.ndarray, DType]:
@@ -209,10 +210,11 @@ def tensor(value: Any, dtype: DType | None = None) -> Tensor:
     if isinstance(value, bool | int | float):
         return full((), value, dtype)
     array, found = host_array(value)
+    dtype = as_dtype(dtype, found)
     # by their bytes: 0.0 is not -0.0, and NaN is itself
     if array.size and array.tobytes() == array.flat[0].tobytes() * array.size:
-        return full(array.shape, array.flat[0], dtype or found)
-    return cast(bind(array_p, data=Data(array), dtype=found), dtype or found)
+        return full(array.shape, array.flat[0], dtype)
+    return cast(bind(array_p, data=Data(array), dtype=found), dtype)
 
 
 asarray = tensor
@@ -222,11 +224,9 @@ def cast(x: TensorLike, dtype: DType) -> Tensor:
     """The tensor in another dtype: floats to integers truncate and saturate (NaN is 0), anything not 0 is True.
 
     Args:
-        dtype: one of `tg.f32`, `tg.i32`, `tg.u32`, `tg.bool_`, `tg.f16`.
+        dtype: one of `tg.f32`, `tg.i32`, `tg.u32`, `tg.bool_`, `tg.f16`, or NumPy's, as arrays of it are taken.
     """
-    x = tensor(x)
-    if dtype not in BY_NAME.values():
-        raise DtypeError(f"astype needs a dtype such as tg.f32, got {dtype!r}", call_site())
+    x, dtype = tensor(x), as_dtype(dtype)
     return x if x.dtype is dtype else bind(cast_p, x, dtype=dtype)
 
 
