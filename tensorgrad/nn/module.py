@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from tensorgrad.callsite import call_site
-from tensorgrad.errors import ArgumentError, CheckpointError, InputError, TraceError, UnsupportedError
+from tensorgrad.errors import ArgumentError, CheckpointError, InputError, TraceError, UnsupportedError, no_attribute
 from tensorgrad.nn.parameter import Buffer, Parameter
 from tensorgrad.nn.state import IncompatibleKeys, Matched, match_state
 from tensorgrad.tensor import Tensor
@@ -55,6 +55,11 @@ class Module:
                 call_site(),
             )
         return self.forward(*args, **kwargs)
+
+    if not TYPE_CHECKING:  # which would take any name for an attribute
+
+        def __getattr__(self, name):
+            raise no_attribute(self, name)
 
     # -- registration -------------------------------------------------------------------
 
