@@ -12,8 +12,9 @@ import numpy as np
 
 from tensorgrad.callsite import call_site
 from tensorgrad.checks import require as require
+from tensorgrad.checks import shown
 from tensorgrad.dtypes import DType, Shape, as_dtype, bool_, f16, f32, from_numpy, i32, promote, promote_scalar
-from tensorgrad.errors import ArgumentError, DtypeError, ShapeError
+from tensorgrad.errors import ArgumentError, DtypeError, ShapeError, TraceError
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, const
 from tensorgrad.lower.index import Indices
@@ -122,6 +123,7 @@ def full(shape: Shape | int, fill_value: float, dtype: DType | None = None) -> T
         dtype: by default f32, i32 or bool, as the number is.
     """
     number = fill_value.item() if isinstance(fill_value, np.generic) else fill_value
+    require("full", "fill_value", number, isinstance(number, int | float), "a number")
     if dtype is None:
         dtype = bool_ if isinstance(number, bool) else i32 if isinstance(number, int) else f32
     dtype = as_dtype(dtype)
@@ -185,10 +187,18 @@ def host_array(value: Any) -> tuple[np.ndarray, DType]:
         array = np.asarray(value)
     except ValueError as error:  # rows of several lengths
         raise ShapeError(f"this makes no array: {error}", call_site()) from None
+    except TraceError:
+        if not isinstance(value, list | tuple):
+            raise
+        raise ArgumentError(
+            f"one tensor belongs here, not a {type(value).__name__} of tensors. tg.stack or tg.concat put tensors "
+            "together; a recurrent layer returns its output and its state: output, state = lstm(x)"
+        ) from None
     try:
         dtype = from_numpy(array.dtype)
-    except DtypeError as error:
-        raise DtypeError(str(error), call_site()) from None
+    except DtypeError:
+        what = "a tensor, an array or numbers belong here"
+        raise DtypeError(f"{what}, got {shown(value)}, of which NumPy makes {array.dtype}", call_site()) from None
     if (dtype.kind in "iu" and array.itemsize > 4) or (array.dtype.kind == "u" and dtype is i32):
         info = np.iinfo(dtype.numpy)
         if array.size and (array.min() < info.min or array.max() > info.max):
@@ -265,10 +275,9 @@ def one_axis(name: str, axis: Any, kw: dict[str, Any], default: int | None) -> A
 
 
 def refuse_keywords(name: str, kw: dict[str, Any]) -> None:
-    """Raises TypeError where keywords are left over: those that NumPy's own functions hand on, too."""
+    """Raises ArgumentError where keywords are left over."""
     if kw:
-        hint = "; NumPy's functions do not work on tensors, those of tg do" if "out" in kw else ""
-        raise ArgumentError(f"{name}: unexpected keyword {next(iter(kw))!r}{hint}")
+        raise ArgumentError(f"{name}: unexpected keyword {next(iter(kw))!r}")
 
 
 def meet(*operands: TensorLike) -> tuple[DType, list[Tensor]]:
