@@ -95,7 +95,7 @@ class Spec:
     def __post_init__(self) -> None:
         for size in self.shape:
             if size is not None and (not isinstance(size, int | np.integer) or size < 0):
-                raise DtypeError(f"a spec's sizes are whole numbers from 0 or None, got {self.shape}")
+                raise DtypeError(f"a spec's sizes are whole numbers from 0 or None, got {self.shape}", call_site())
 
     def __repr__(self) -> str:
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
@@ -114,7 +114,7 @@ class Spec:
         """
         sizes = tuple(n for n in self.shape if n is not None)
         if len(sizes) < len(self.shape):
-            raise DtypeError(f"{self} has an open size; a trace needs all of them")
+            raise DtypeError(f"{self} has an open size; a trace needs all of them", call_site())
         return sizes
 
     def concrete(self, shape: Shape) -> Spec:

@@ -55,6 +55,12 @@ class NoAttributeError(TensorgradError, AttributeError):
     """A name of PyTorch's that this library has not; says what takes its place. `hasattr` is False, as it should be."""
 
 
+class NoItemError(InputError, KeyError, IndexError):
+    """A place or a name that a container of modules has not."""
+
+    __str__ = Exception.__str__  # a KeyError's is a repr
+
+
 class TraceError(TensorgradError, RuntimeError):
     """An operation where no trace runs, a tensor of another trace, a value that is not known yet."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 from tensorgrad import ops
+from tensorgrad.checks import require_sizes
 from tensorgrad.dtypes import DType, f32
 from tensorgrad.nn.module import Module
 from tensorgrad.nn.parameter import filled
@@ -258,6 +259,7 @@ class PReLU(Module):
     """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: DType = f32) -> None:
+        require_sizes("PReLU", num_parameters=num_parameters)
         self.num_parameters, self.init = num_parameters, init
         self.weight = filled(init, num_parameters, dtype)
 

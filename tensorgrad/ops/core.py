@@ -196,9 +196,8 @@ def host_array(value: Any) -> tuple[np.ndarray, DType]:
         ) from None
     try:
         dtype = from_numpy(array.dtype)
-    except DtypeError:
-        what = "a tensor, an array or numbers belong here"
-        raise DtypeError(f"{what}, got {shown(value)}, of which NumPy makes {array.dtype}", call_site()) from None
+    except DtypeError as error:
+        raise DtypeError(f"{shown(value)} makes no tensor: {error.message}", call_site()) from None
     if (dtype.kind in "iu" and array.itemsize > 4) or (array.dtype.kind == "u" and dtype is i32):
         info = np.iinfo(dtype.numpy)
         if array.size and (array.min() < info.min or array.max() > info.max):
