@@ -357,7 +357,9 @@ def match_module(module: Module, state_dict: Mapping[str, Any], strict: bool = T
     for name, array in matched.arrays.items():
         first, other = values.setdefault(leaves[name], (name, array))
         if other is not array and not np.array_equal(other, array, equal_nan=array.dtype.kind == "f"):
-            raise CheckpointError(f"{first!r} and {name!r} are one tied parameter, but their values differ")
+            raise CheckpointError(
+                f"{first!r} and {name!r} are one tied parameter, but their values differ", call_site()
+            )
     return Matched({leaf: array for leaf, (_, array) in values.items()}, matched.keys)
 
 

@@ -226,6 +226,10 @@ async def a_state_dict() -> dict[str, Any]:
         (lambda: WRONGLY.nn.Linear(2, 2, device="cpu"), "Linear takes no device"),
         (lambda: WRONGLY.nn.Conv2d(3, 8, 3, groups=2), "Conv2d: 2 groups do not divide 3 channels"),
         (lambda: WRONGLY.f32[-1, 4], "a spec's sizes are whole numbers"),
+        (lambda: WRONGLY.nn.Embedding(3, 4, 1.5), r"Embedding: padding_idx must be a whole number, got 1\.5"),
+        (lambda: WRONGLY.nn.Embedding(3, 4, 7), "Embedding: padding_idx 7 is outside the 3 rows"),
+        (lambda: tg.load(b"xx"), "no valid safetensors file"),
+        (lambda: WRONGLY.device("cuda"), r"tg\.compile\(\.\.\., device='webgpu'\)"),
         (lambda: WRONGLY.f32[8.0], "a spec's sizes are whole numbers"),
     ],
 )
