@@ -1,5 +1,8 @@
 """Train models on the GPU from a web page: tensors and autograd in pure Python, compiled to WebGPU."""
 
+import sys
+from typing import TYPE_CHECKING
+
 from tensorgrad import browser, cache, data, nn, ops, optim, safetensors
 from tensorgrad.autodiff import append_grad
 from tensorgrad.checkpoints import load, save
@@ -14,7 +17,9 @@ from tensorgrad.errors import (
     DeviceLostError,
     DtypeError,
     InputError,
+    NoAttributeError,
     NoDeviceError,
+    NoItemError,
     NonFiniteError,
     OutOfMemoryError,
     ShaderError,
@@ -32,6 +37,14 @@ from tensorgrad.tensor import Tensor
 from tensorgrad.trace import capture, param_input, state_input, tensor_input, trace, trace_into, update_state
 from tensorgrad.transform import grad, jit, value_and_grad
 
+if not TYPE_CHECKING:  # which would take any name for an attribute
+
+    def __getattr__(name):
+        from tensorgrad.errors import no_attribute
+
+        raise no_attribute(sys.modules[__name__], name)
+
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -43,7 +56,9 @@ __all__ = [
     "DeviceLostError",
     "DtypeError",
     "InputError",
+    "NoAttributeError",
     "NoDeviceError",
+    "NoItemError",
     "NonFiniteError",
     "OutOfMemoryError",
     "Predictor",

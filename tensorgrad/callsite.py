@@ -23,8 +23,8 @@ class CallSite(NamedTuple):
         return f"{self.file}:{self.line} in {self.function}"
 
 
-_OTHERS = frozenset({"tensorgrad", "asyncio", "pyodide", "contextlib"})
-"""Top-level modules whose frames are nobody's: the library's own, and what runs coroutines."""
+OTHERS = frozenset({"tensorgrad", "numpy", "asyncio", "pyodide", "contextlib"})
+"""Top-level modules whose frames are nobody's: the library's own, NumPy's that called it, what runs coroutines."""
 
 _standing: list[CallSite] = []
 
@@ -80,7 +80,7 @@ def _user_frame() -> tuple[FrameType | None, FrameType | None]:
     while frame is not None:
         name: str = frame.f_globals.get("__name__", "")
         top = name.partition(".")[0]
-        if top not in _OTHERS:
+        if top not in OTHERS:
             return frame, inner
         inner = frame if top == "tensorgrad" else inner
         if frame.f_code is deferred.__code__:

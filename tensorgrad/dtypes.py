@@ -12,11 +12,13 @@ i32[7]
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from tensorgrad.callsite import call_site
 from tensorgrad.errors import DtypeError
 
 Kind = Literal["b", "u", "i", "f"]
@@ -93,7 +95,7 @@ class Spec:
     def __post_init__(self) -> None:
         for size in self.shape:
             if size is not None and (not isinstance(size, int | np.integer) or size < 0):
-                raise DtypeError(f"a spec's sizes are whole numbers from 0 or None, got {self.shape}")
+                raise DtypeError(f"a spec's sizes are whole numbers from 0 or None, got {self.shape}", call_site())
 
     def __repr__(self) -> str:
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
@@ -112,7 +114,7 @@ class Spec:
         """
         sizes = tuple(n for n in self.shape if n is not None)
         if len(sizes) < len(self.shape):
-            raise DtypeError(f"{self} has an open size; a trace needs all of them")
+            raise DtypeError(f"{self} has an open size; a trace needs all of them", call_site())
         return sizes
 
     def concrete(self, shape: Shape) -> Spec:
@@ -132,6 +134,31 @@ def from_numpy(dtype: np.dtype) -> DType:
     if kind == "i":
         return i32
     raise DtypeError(f"no device dtype holds NumPy's {dtype}; use float, integer or bool arrays")
+
+
+def as_dtype(value: Any, default: DType | None = None) -> DType:
+    """The dtype that an argument names: one of ours, or NumPy's or Python's, which arrays of it become.
+
+    Args:
+        default: what None stands for.
+
+    Raises:
+        DtypeError: it names none.
+
+    >>> as_dtype(np.int64), as_dtype("float32"), as_dtype(bool)
+    (i32, f32, bool)
+    """
+    if isinstance(value, DType):
+        return value
+    if value is None and default is not None:
+        return default
+    if isinstance(value, str) and value in BY_NAME:
+        return BY_NAME[value]
+    if isinstance(value, str | type | np.dtype):  # np.dtype also takes None, and whatever has a dtype
+        with suppress(DtypeError, TypeError, ValueError):
+            return from_numpy(np.dtype(value))
+    names = "tg.f32, tg.i32, tg.u32, tg.bool_ or tg.f16"
+    raise DtypeError(f"a dtype is {names}, or NumPy's for one of them, got {value!r}", call_site())
 
 
 def promote(a: DType, b: DType) -> DType:

@@ -6,7 +6,8 @@ that they break, the user's own line, and what to do about it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from tensorgrad.callsite import CallSite, call_site
 
@@ -48,6 +49,16 @@ class InputError(TensorgradError, ValueError):
 
 class ArgumentError(InputError, TypeError):
     """A call with arguments that the function does not take, or objects of another kind than it holds."""
+
+
+class NoAttributeError(TensorgradError, AttributeError):
+    """A name of PyTorch's that this library has not; says what takes its place. `hasattr` is False, as it should be."""
+
+
+class NoItemError(InputError, KeyError, IndexError):
+    """A place or a name that a container of modules has not."""
+
+    __str__ = Exception.__str__  # a KeyError's is a repr
 
 
 class TraceError(TensorgradError, RuntimeError):
@@ -92,3 +103,15 @@ class CheckError(TensorgradError, AssertionError):
 
     kernel: KernelView | None = None
     difference: Difference | None = None
+
+
+def no_attribute(owner: Any, name: str) -> AttributeError:
+    """The error for a name that an object or a package has not: for one of PyTorch's it says what takes its place."""
+    plain = f"module {owner.__name__!r}" if isinstance(owner, ModuleType) else f"{type(owner).__name__!r} object"
+    message = f"{plain} has no attribute {name!r}"
+    if not name.startswith("_"):  # which copy and its like ask for
+        from tensorgrad.habits import hint
+
+        if words := hint(owner, name):
+            return NoAttributeError(f"{message}; here: {words}", call_site())
+    return AttributeError(message, name=name, obj=owner)

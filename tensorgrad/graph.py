@@ -11,10 +11,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from tensorgrad.callsite import CallSite
 from tensorgrad.dtypes import DType, Shape
+from tensorgrad.errors import ArgumentError
 
 Role = Literal["param", "input", "state"]
 
@@ -38,6 +39,9 @@ class TensorType(NamedTuple):
     @property
     def size(self) -> int:
         return math.prod(self.shape)
+
+    def __call__(self, *dtype: Any) -> NoReturn:
+        raise ArgumentError("a tensor's type is its shape and dtype; x.astype(tg.i32) is the tensor in another dtype")
 
     @property
     def nbytes(self) -> int:

@@ -1,16 +1,43 @@
-"""Methods of Tensor that are operations under the same name, with the tensor as their first argument."""
+"""The bases of Tensor: methods that are operations under the same name, and what a tensor of a trace cannot do."""
 
 from __future__ import annotations
 
+import builtins
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tensorgrad.callsite import call_site
+from tensorgrad.errors import ArgumentError, TraceError, no_attribute
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from tensorgrad import ops
+    from tensorgrad.graph import TensorType
     from tensorgrad.tensor import Tensor
+
+_OPERATORS = {
+    "add": "__radd__",
+    "bitwise_and": "__rand__",
+    "bitwise_or": "__ror__",
+    "bitwise_xor": "__rxor__",
+    "divide": "__rtruediv__",
+    "equal": "__eq__",
+    "floor_divide": "__rfloordiv__",
+    "greater": "__lt__",
+    "greater_equal": "__le__",
+    "less": "__gt__",
+    "less_equal": "__ge__",
+    "matmul": "__rmatmul__",
+    "multiply": "__rmul__",
+    "not_equal": "__ne__",
+    "power": "__rpow__",
+    "remainder": "__rmod__",
+    "subtract": "__rsub__",
+    "true_divide": "__rtruediv__",
+}
+"""What NumPy calls for an operator with an array on its left -> the tensor's method for one on its right."""
 
 
 class Method:
@@ -172,8 +199,10 @@ class Methods:
     rot90 = Method()
     scatter = Method()
     scatter_add = Method()
+    scatter_reduce = Method()
     select = Method()
     split = Method()
+    take = Method()
     tensor_split = Method()
     tile = Method()
     tril = Method()
@@ -182,12 +211,17 @@ class Methods:
     unflatten = Method()
 
     # Products
+    addmm = Method()
+    addmv = Method()
+    baddbmm = Method()
     bmm = Method()
     dot = Method()
     inner = Method()
+    kron = Method()
     mm = Method()
     mv = Method()
     outer = Method()
+    vdot = Method()
 
     def aminmax(self, axis: Any = None, keepdims: Any = False, **kw: Any) -> tuple[Tensor, Tensor]:
         return ops.aminmax(self, axis, keepdims, **kw)
@@ -220,6 +254,14 @@ class Methods:
         """Itself: a kernel that needs elements in order sees to it."""
         return ops.asarray(self)
 
+    def numel(self: Any) -> builtins.int:
+        """PyTorch's name of `size`."""
+        return builtins.int(self.size)
+
+    def dim(self: Any) -> builtins.int:
+        """PyTorch's name of `ndim`."""
+        return self.ndim
+
     # PyTorch's conversions -------------------------------------------------------------
 
     def float(self) -> Tensor:
@@ -234,6 +276,10 @@ class Methods:
         """The tensor as `tg.i32`."""
         return self._cast("i32")
 
+    def long(self) -> Tensor:
+        """The tensor as `tg.i32`, the widest integers of a GPU: what arrays of int64 become."""
+        return self._cast("i32")
+
     def bool(self) -> Tensor:
         """The tensor as `tg.bool_`."""
         return self._cast("bool")
@@ -242,6 +288,107 @@ class Methods:
         from tensorgrad.dtypes import BY_NAME
 
         return ops.cast(self, BY_NAME[dtype])
+
+
+class Numberless:
+    """What needs numbers that a trace does not have, or names that a tensor does not have: it says what to do."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def type(self) -> TensorType: ...
+
+    else:  # type checkers would take any name for an attribute
+
+        def __getattr__(self, name):
+            raise no_attribute(self, name)
+
+    def _no_value(self, what: str) -> NoReturn:
+        raise TraceError(
+            f"{what} needs the numbers of {self.type}, which do not exist while the function is traced. "
+            "Use tg.where for a choice by value; return the tensor, or tg.capture it, to see its numbers.",
+            call_site(),
+        )
+
+    def __bool__(self) -> bool:
+        self._no_value("bool()")
+
+    def __float__(self) -> float:
+        self._no_value("float()")
+
+    def __int__(self) -> int:
+        self._no_value("int()")
+
+    def __index__(self) -> int:
+        self._no_value("use as an index")
+
+    def __format__(self, spec: str) -> str:
+        return self._no_value(f"the format {spec!r}") if spec else str(self)
+
+    def __round__(self, digits: int = 0) -> Any:
+        return self._no_value("rounding to digits") if digits else ops.round(self)
+
+    def item(self) -> float:
+        """Raises TraceError: the number does not exist while a function is traced."""
+        self._no_value("item()")
+
+    def numpy(self) -> Any:
+        """Raises TraceError: the numbers do not exist while a function is traced."""
+        self._no_value("numpy()")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        self._no_value("conversion to an array")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """An operator with an array on its left is the tensor's own; NumPy's functions are refused."""
+        name = ufunc.__name__
+        if method == "__call__" and name in _OPERATORS and not isinstance(inputs[0], Numberless):
+            return getattr(inputs[1], _OPERATORS[name])(inputs[0])
+        return self._no_numpy("np", name)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """NumPy's functions are refused, but for those of the shape; outside a trace they get a parameter's array."""
+        from tensorgrad.trace import is_tracing
+
+        name = function.__name__
+        if name in ("shape", "ndim", "size"):
+            return function._implementation(*args, **kwargs)
+        if is_tracing():
+            self._no_numpy(function.__module__.replace("numpy", "np", 1), name)
+        return function(*_arrays(args), **_arrays(kwargs))
+
+    def _no_numpy(self, module: str, name: str) -> NoReturn:
+        own = f"tg.{name}" if hasattr(ops, name) else "the functions of tg"
+        message = f"{module}.{name} computes with arrays, and {self!r} has no numbers yet; use {own}, which records"
+        raise TraceError(f"{message} the operation", call_site())
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise TraceError(
+            "tensors do not change: make another one with x = tg.where(mask, value, x), or put parts together with "
+            "tg.concat or tg.stack. (A parameter's initial values are an array: parameter.data[...] = value.)",
+            call_site(),
+        )
+
+
+def _arrays(value: Any) -> Any:
+    """The arguments of a function with arrays in place of parameters."""
+    if isinstance(value, Numberless):
+        return value.__array__()
+    if isinstance(value, dict):
+        return {name: _arrays(item) for name, item in value.items()}
+    return [*map(_arrays, value)] if isinstance(value, list | tuple) else value
+
+
+class Size(int):
+    """The number of elements, which is no function."""
+
+    def __call__(self, *axis: Any) -> NoReturn:
+        raise ArgumentError(
+            "a tensor's size is the number of its elements, as in NumPy; PyTorch's x.size() is x.shape, x.size(0) is "
+            "x.shape[0]"
+        )
 
 
 def bind_ops(module: ModuleType) -> None:

@@ -303,4 +303,4 @@ def _array(data: memoryview, start: int, entry: _Entry) -> np.ndarray:
 
 
 def _refuse(why: str) -> NoReturn:
-    raise CheckpointError(f"this is no valid safetensors file, and nothing was loaded: {why}")
+    raise CheckpointError(f"this is no valid safetensors file, and nothing was loaded: {why}", call_site())

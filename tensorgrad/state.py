@@ -24,7 +24,7 @@ from tensorgrad.errors import CheckpointError, InputError, UnsupportedError
 from tensorgrad.graph import TensorType
 from tensorgrad.nn.module import Module, leaf_names, match_module, state_names
 from tensorgrad.nn.parameter import Draw, Parameter
-from tensorgrad.nn.state import IncompatibleKeys, match_state
+from tensorgrad.nn.state import IncompatibleKeys, match_state, require_state
 from tensorgrad.program import Interface, Part, Recipe
 from tensorgrad.trace import STEP_SLOTS
 from tensorgrad.turns import Turns
@@ -311,8 +311,7 @@ class State:
 
     async def load(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
         """As `load_state_dict`, for a caller who holds the turn."""
-        if not isinstance(state_dict, Mapping):
-            raise CheckpointError(f"a state dict maps names to arrays, got {type(state_dict).__name__}")
+        require_state(state_dict)
         whole = isinstance(state_dict.get("model"), Mapping)
         parts = state_dict if whole else {"model": state_dict}
         problems: list[str] = []
@@ -325,7 +324,7 @@ class State:
             elif whole and strict:
                 problems.append(f"the state dict has no {key!r}")
         if problems or model is None or optimizer is None:
-            raise CheckpointError("\n".join(problems))
+            raise CheckpointError("\n".join(problems), call_site())
         await self.upload({**model.arrays, **optimizer.arrays})
         self.calls, self.seed = numbers["calls"], numbers["seed"]
         await self.recount()
@@ -378,7 +377,7 @@ def _attempt(problems: list[str], check: Callable[[], T]) -> T | None:
     try:
         return check()
     except CheckpointError as error:
-        problems.append(str(error))
+        problems.append(error.message)
         return None
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable
 from typing import TypeVar
 
+from tensorgrad.callsite import call_site
 from tensorgrad.errors import TraceError
 
 T = TypeVar("T")
@@ -36,7 +37,7 @@ def sync(awaitable: Awaitable[T]) -> T:
     except RuntimeError:
         return asyncio.run(_await(awaitable))
     _close(awaitable)
-    raise TraceError("tg.sync cannot wait inside a running event loop; write `await ...` instead")
+    raise TraceError("tg.sync cannot wait inside a running event loop; write `await ...` instead", call_site())
 
 
 async def _await(awaitable: Awaitable[T]) -> T:
@@ -50,7 +51,8 @@ def _in_page(awaitable: Awaitable[T]) -> T:
         _close(awaitable)
         raise TraceError(
             "tg.sync cannot wait here: this browser has no JavaScript Promise Integration, or Python was called "
-            "from plain JavaScript, as it is right after `await train.step(...)`; write `await ...` instead"
+            "from plain JavaScript, as it is right after `await train.step(...)`; write `await ...` instead",
+            call_site(),
         )
     return run_sync(awaitable)
 

@@ -6,10 +6,10 @@ documented. `methods` has those that need no word of their own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from tensorgrad import methods
-from tensorgrad.errors import TraceError
+from tensorgrad.errors import ArgumentError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -19,30 +19,8 @@ if TYPE_CHECKING:
     from tensorgrad.dtypes import DType, Shape
     from tensorgrad.graph import Graph, TensorType, Value
 
-_OPERATORS = {
-    "add": "__radd__",
-    "bitwise_and": "__rand__",
-    "bitwise_or": "__ror__",
-    "bitwise_xor": "__rxor__",
-    "divide": "__rtruediv__",
-    "equal": "__eq__",
-    "floor_divide": "__rfloordiv__",
-    "greater": "__lt__",
-    "greater_equal": "__le__",
-    "less": "__gt__",
-    "less_equal": "__ge__",
-    "matmul": "__rmatmul__",
-    "multiply": "__rmul__",
-    "not_equal": "__ne__",
-    "power": "__rpow__",
-    "remainder": "__rmod__",
-    "subtract": "__rsub__",
-    "true_divide": "__rtruediv__",
-}
-"""What NumPy calls for an operator with an array on its left -> the tensor's method for one on its right."""
 
-
-class Tensor(methods.Methods):
+class Tensor(methods.Methods, methods.Numberless):
     """One value of a traced graph.
 
     It has a shape and a dtype, no numbers: those exist when the compiled graph runs.
@@ -50,7 +28,9 @@ class Tensor(methods.Methods):
 
     __slots__ = ("__weakref__", "graph", "value")
 
-    def __init__(self, graph: Graph, value: Value) -> None:
+    def __init__(self, graph: Graph, value: Value | None = None) -> None:
+        if value is None:
+            raise ArgumentError("tg.Tensor is what operations return; tg.tensor([1.0, 2.0]) makes one of numbers")
         self.graph, self.value = graph, value
 
     @property
@@ -76,7 +56,7 @@ class Tensor(methods.Methods):
     @property
     def size(self) -> int:
         """The number of its elements, as in NumPy; PyTorch's `size()` is `shape`."""
-        return self.type.size
+        return methods.Size(self.type.size)
 
     @property
     def site(self) -> CallSite | None:
@@ -98,75 +78,16 @@ class Tensor(methods.Methods):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of a 0-d tensor")
+            raise ArgumentError("len() of a 0-d tensor")
         return self.shape[0]
-
-    # What needs numbers that a trace does not have ------------------------------
-
-    def _no_value(self, what: str) -> NoReturn:
-        from tensorgrad.callsite import call_site
-
-        raise TraceError(
-            f"{what} needs the numbers of {self.type}, which do not exist while the function is traced. "
-            "Use tg.where for a choice by value; return the tensor, or tg.capture it, to see its numbers.",
-            call_site(),
-        )
-
-    def __bool__(self) -> bool:
-        self._no_value("bool()")
-
-    def __float__(self) -> float:
-        self._no_value("float()")
-
-    def __int__(self) -> int:
-        self._no_value("int()")
-
-    def __index__(self) -> int:
-        self._no_value("use as an index")
-
-    def item(self) -> float:
-        """Raises TraceError: the number does not exist while a function is traced."""
-        self._no_value("item()")
-
-    def numpy(self) -> Any:
-        """Raises TraceError: the numbers do not exist while a function is traced."""
-        self._no_value("numpy()")
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        self._no_value("conversion to an array")
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """An operator with an array on its left is the tensor's own; NumPy's functions are refused."""
-        from tensorgrad.callsite import call_site
-
-        name = ufunc.__name__
-        if method == "__call__" and name in _OPERATORS and not isinstance(inputs[0], Tensor):
-            return getattr(inputs[1], _OPERATORS[name])(inputs[0])
-        own = f"tg.{name}" if hasattr(ops, name) else "the functions of tg"
-        raise TraceError(
-            f"np.{name} computes with arrays, and {self!r} has no numbers yet; use {own}, which records the operation",
-            call_site(),
-        )
-
-    def __setitem__(self, key: Any, value: Any) -> NoReturn:
-        from tensorgrad.callsite import call_site
-
-        raise TraceError(
-            "tensors do not change: make another one with x = tg.where(mask, value, x), or put parts together with "
-            "tg.concat or tg.stack. (A parameter's initial values are an array: parameter.data[...] = value.)",
-            call_site(),
-        )
 
     def __iter__(self) -> Any:
         if not self.shape:
-            raise TypeError("iteration over a 0-d tensor")
+            raise ArgumentError("iteration over a 0-d tensor")
         if (op := self.graph.node(self.value).op) in ("max", "min"):
-            from tensorgrad.callsite import call_site
-
-            raise TraceError(
+            raise ArgumentError(
                 f"{op} gives the values alone, as NumPy's does, and cannot be unpacked into values and positions; the "
-                f"positions are those of arg{op}",
-                call_site(),
+                f"positions are those of arg{op}"
             )
         return (self[i] for i in range(self.shape[0]))
 

@@ -15,13 +15,16 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from tensorgrad.callsite import call_site, called
-from tensorgrad.dtypes import DType, Shape, f32, u32
-from tensorgrad.errors import ShapeError, TraceError
+from tensorgrad.dtypes import DType, Shape, as_dtype, f32, u32
+from tensorgrad.errors import ShapeError, TensorgradError, TraceError
 from tensorgrad.graph import Graph, IndexRange, Role, TensorType, Value
 from tensorgrad.primitive import Primitive
 from tensorgrad.tensor import Tensor
 
 T = TypeVar("T")
+
+_RAW = (TypeError, AttributeError, LookupError, ValueError, ArithmeticError)
+"""What a wrong argument may come to, deep in the library."""
 
 STEP_SLOTS = 64
 """Numbers that the host sends with every step: the random key, learning rates, bias corrections."""
@@ -82,6 +85,16 @@ def _running(graph: Graph, training: bool, names: Mapping[int, str]) -> Iterator
     _current = Trace(graph, training, names)
     try:
         yield
+    except _RAW as error:
+        # what the library means to raise says what is wrong; the module is for the rest, and loaded for it
+        if isinstance(error, TensorgradError):
+            raise
+        from tensorgrad.misuse import argument_error
+
+        found = argument_error(error)
+        if found is None:
+            raise
+        raise found from error
     finally:
         _current = None
 
@@ -164,6 +177,7 @@ def param_input(name: str, shape: Shape, dtype: DType = f32) -> Tensor:
 
 def state_input(name: str, shape: Shape, dtype: DType = f32, initial: float = 0) -> Tensor:
     """A leaf that lives on the device from step to step, filled with `initial` (truncated for integers)."""
+    dtype = as_dtype(dtype)
     return _leaf("state", name, shape, dtype, initial if dtype.is_float else int(initial))
 
 
@@ -212,7 +226,7 @@ def expect_index(
 
 
 def _leaf(role: Role, name: str, shape: Shape, dtype: DType, initial: float = 0) -> Tensor:
-    graph = current_graph()
+    graph, dtype = current_graph(), as_dtype(dtype)
     if name in graph.leaves:
         raise TraceError(f"the name {name!r} is used already in this trace; give each leaf its own", call_site())
     attrs = {"name": name, "role": role, "initial": initial}

@@ -1,5 +1,8 @@
 """Modules: PyTorch's names, defaults and state-dict keys."""
 
+import sys
+from typing import TYPE_CHECKING
+
 from tensorgrad.nn import functional, init
 from tensorgrad.nn.activations import (
     CELU,
@@ -113,6 +116,14 @@ from tensorgrad.nn.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+
+if not TYPE_CHECKING:  # which would take any name for an attribute
+
+    def __getattr__(name):
+        from tensorgrad.errors import no_attribute
+
+        raise no_attribute(sys.modules[__name__], name)
+
 
 __all__ = [
     "CELU",

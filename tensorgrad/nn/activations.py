@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-
 from tensorgrad import ops
+from tensorgrad.checks import require_sizes
 from tensorgrad.dtypes import DType, f32
 from tensorgrad.nn.module import Module
-from tensorgrad.nn.parameter import Parameter
+from tensorgrad.nn.parameter import filled
 from tensorgrad.ops.core import TensorLike
 from tensorgrad.tensor import Tensor
 
@@ -260,8 +259,9 @@ class PReLU(Module):
     """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: DType = f32) -> None:
+        require_sizes("PReLU", num_parameters=num_parameters)
         self.num_parameters, self.init = num_parameters, init
-        self.weight = Parameter(np.full(num_parameters, init, dtype.numpy))
+        self.weight = filled(init, num_parameters, dtype)
 
     def forward(self, x: TensorLike) -> Tensor:
         return ops.prelu(x, self.weight)

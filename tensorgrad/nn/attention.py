@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from tensorgrad import ops
 from tensorgrad.callsite import call_site
 from tensorgrad.checks import require_sizes
@@ -15,7 +13,7 @@ from tensorgrad.errors import InputError
 from tensorgrad.nn import init
 from tensorgrad.nn.layers import Linear
 from tensorgrad.nn.module import Module
-from tensorgrad.nn.parameter import Parameter, undrawn
+from tensorgrad.nn.parameter import filled, undrawn
 from tensorgrad.ops.core import TensorLike
 from tensorgrad.shape import fail
 from tensorgrad.tensor import Tensor
@@ -69,7 +67,7 @@ class MultiheadAttention(Module):
         for name, size in sizes.items():
             own = None if one else undrawn((embed_dim, size), dtype)
             setattr(self, f"{name}_proj_weight", own)
-        self.in_proj_bias = Parameter(np.zeros(3 * embed_dim, dtype.numpy)) if bias else None
+        self.in_proj_bias = filled(0, 3 * embed_dim, dtype) if bias else None
         self.out_proj = Linear(embed_dim, embed_dim, bias, dtype)
         self.reset_parameters()
 

@@ -9,7 +9,7 @@ from tensorgrad.checks import require_sizes
 from tensorgrad.dtypes import DType, f32
 from tensorgrad.nn import init
 from tensorgrad.nn.normalization import Affine
-from tensorgrad.nn.parameter import Buffer
+from tensorgrad.nn.parameter import Buffer, filled
 from tensorgrad.ops.core import TensorLike
 from tensorgrad.shape import fail
 from tensorgrad.tensor import Tensor
@@ -36,8 +36,8 @@ class _Statistics(Affine):
         self.affine, self.track_running_stats = affine, track_running_stats
         self._add_affine((num_features,), affine, affine and bias, dtype)
         tracks = track_running_stats
-        self.running_mean = Buffer(np.zeros(num_features, dtype.numpy)) if tracks else None
-        self.running_var = Buffer(np.ones(num_features, dtype.numpy)) if tracks else None
+        self.running_mean = Buffer(filled(0, num_features, dtype)) if tracks else None
+        self.running_var = Buffer(filled(1, num_features, dtype)) if tracks else None
         self.num_batches_tracked = Buffer(np.zeros((), np.int32)) if tracks else None
 
     def reset_running_stats(self) -> None:

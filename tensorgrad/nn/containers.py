@@ -6,11 +6,17 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar, overload
 
-from tensorgrad.errors import ArgumentError
+from tensorgrad.checks import is_whole, require
+from tensorgrad.errors import ArgumentError, NoItemError
 from tensorgrad.nn.module import Module
 from tensorgrad.nn.parameter import Parameter
 
 Self = TypeVar("Self", bound="_Sequence")
+
+
+def _listed(where: str, items: Any) -> list[Any]:
+    require(where, "its argument", items, isinstance(items, Iterable), "a list or another iterable")
+    return list(items)
 
 
 class _Sequence(Module):
@@ -22,7 +28,7 @@ class _Sequence(Module):
         return [value for name, value in self.__dict__.items() if name.isdigit()]
 
     def _fill(self, items: Iterable[Any]) -> None:
-        new = list(items)
+        new = _listed(type(self).__name__, items)
         for item in new:
             if not isinstance(item, self._kind):
                 hint = "; a function has a module of its own, nn.ReLU() for tg.relu" if callable(item) else ""
@@ -70,7 +76,10 @@ class _Sequence(Module):
     def __getitem__(self: Self, index: slice) -> Self: ...
     def __getitem__(self, index: int | slice) -> Any:
         if not isinstance(index, slice):
-            return self._items()[index]
+            items = self._items()
+            if not (is_whole(index) and -len(items) <= index < len(items)):
+                raise NoItemError(f"{type(self).__name__} has {len(items)} items, and none at {index!r}")
+            return items[index]
         part = type(self).__new__(type(self))
         part._fill(self._items()[index])
         return part
@@ -152,7 +161,8 @@ class ParameterList(_Sequence):
         self._fill(values)
 
     def _fill(self, items: Iterable[Any]) -> None:
-        super()._fill(item if isinstance(item, Parameter) else Parameter(item) for item in items)
+        given = _listed(type(self).__name__, items)
+        super()._fill(item if isinstance(item, Parameter) else Parameter(item) for item in given)
 
 
 class _Mapping(Module):
@@ -165,7 +175,12 @@ class _Mapping(Module):
 
     def update(self, items: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         """Adds or replaces several."""
-        for name, item in dict(items).items():
+        given: Any = items
+        if not isinstance(given, Mapping):
+            given = _listed(type(self).__name__, items)
+            pairs = all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in given)
+            require(type(self).__name__, "its argument", items, pairs, "a mapping of names to items, or pairs of these")
+        for name, item in dict(given).items():
             self[name] = item
 
     def keys(self) -> Iterable[str]:
@@ -181,14 +196,19 @@ class _Mapping(Module):
         return self._values().items()
 
     def __getitem__(self, name: str) -> Any:
-        return self._values()[name]
+        values = self._values()
+        if name not in values:
+            raise NoItemError(f"{type(self).__name__} has no {name!r}; it has {', '.join(values) or 'nothing'}")
+        return values[name]
 
     def __setitem__(self, name: str, item: Any) -> None:
         if not isinstance(item, self._kind):
             kind = type(self).__name__
             raise ArgumentError(f"{kind} holds objects of {self._kind.__name__}, got {type(item).__name__}")
-        if "." in name or not name or hasattr(type(self), name):
-            raise KeyError(f"{name!r} cannot name an entry of {type(self).__name__}: it is empty, dotted or taken")
+        text = isinstance(name, str)
+        if not text or "." in name or not name or hasattr(type(self), name):
+            why = "it is empty, dotted, or a method's name" if text else "a name is a text"
+            raise ArgumentError(f"{name!r} cannot name an entry of {type(self).__name__}: {why}")
         setattr(self, name, item)
 
     def __delitem__(self, name: str) -> None:

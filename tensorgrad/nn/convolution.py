@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Literal, get_args
-
-import numpy as np
+from typing import Any, ClassVar, Literal, get_args
 
 from tensorgrad import ops
 from tensorgrad.callsite import call_site
 from tensorgrad.checks import require_sizes
 from tensorgrad.dtypes import DType, Shape, f32
-from tensorgrad.errors import InputError, ShapeError
+from tensorgrad.errors import InputError
 from tensorgrad.nn import init
 from tensorgrad.nn.module import Module
 from tensorgrad.nn.parameter import undrawn
@@ -20,9 +18,14 @@ from tensorgrad.ops.convolution import Padding
 from tensorgrad.ops.core import TensorLike
 from tensorgrad.ops.padding import pad_from_last
 from tensorgrad.ops.windows import Numbers, numbers
+from tensorgrad.shape import fail
 from tensorgrad.tensor import Tensor
 
 PaddingMode = Literal["zeros", "reflect", "replicate", "circular"]
+
+
+def _smallest(given: Any) -> Any:
+    return min(map(_smallest, given), default=1) if isinstance(given, tuple | list) else given
 
 
 class _Kernel(Module):
@@ -47,15 +50,15 @@ class _Kernel(Module):
         name = type(self).__name__
         require_sizes(name, in_channels=in_channels, out_channels=out_channels, groups=groups)
         if groups < 1 or in_channels % groups or out_channels % groups:
-            raise ShapeError(f"{name}: {groups} groups do not divide {in_channels} channels and {out_channels} outputs")
+            fail(f"{name}: {groups} groups do not divide {in_channels} channels and {out_channels} outputs")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.kernel_size = numbers(name, "kernel_size", kernel_size, self._rank)
         if min(self.kernel_size) < 0:
-            raise ShapeError(f"{name}: kernel_size must not be negative, got {kernel_size!r}")
+            fail(f"{name}: kernel_size must not be negative, got {kernel_size!r}")
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
         for what, given, least in (("stride", stride, 1), ("dilation", dilation, 1), ("padding", padding, 0)):
-            if isinstance(given, int | tuple | list) and any(n < least for n in np.ravel(given)):
-                raise ShapeError(f"{name}: {what} must be {least} or more, got {given!r}", call_site())
+            if isinstance(given, int | tuple | list) and _smallest(given) < least:
+                fail(f"{name}: {what} must be {least} or more, got {given!r}")
 
     def _add_weight(self, first: int, second: int, bias: bool, dtype: DType) -> None:
         self.weight = undrawn((first, second, *self.kernel_size), dtype)
@@ -190,7 +193,7 @@ class _ConvTranspose(_Kernel):
             least.append((n - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1)
             most.append(least[-1] + stride - 1)
         if len(wanted) != self._rank or not all(a <= n <= b for a, n, b in zip(least, wanted, most, strict=True)):
-            raise ShapeError(f"{name}: output_size is from {least} to {most} here, got {output_size}", call_site())
+            fail(f"{name}: output_size is from {least} to {most} here, got {output_size}", call_site())
         return tuple(n - a for n, a in zip(wanted, least, strict=True))
 
 

@@ -7,12 +7,15 @@ which `manual_seed` restarts; a `generator` argument takes another.
 from __future__ import annotations
 
 import math
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from tensorgrad.errors import ShapeError
+from tensorgrad.checks import is_whole, require
+from tensorgrad.dtypes import Shape
+from tensorgrad.errors import ArgumentError, InputError
 from tensorgrad.nn.parameter import Draw, Parameter
+from tensorgrad.shape import fail
 
 P = TypeVar("P", Parameter, np.ndarray)
 FanMode = Literal["fan_in", "fan_out"]
@@ -35,6 +38,7 @@ def manual_seed(seed: int) -> np.random.Generator:
     >>> bool((nn.Linear(2, 2).weight.numpy() == first).all())
     True
     """
+    require("manual_seed", "seed", seed, is_whole(seed), "a whole number")
     _Source.seed = int(seed)
     _Source.generator = np.random.default_rng(_Source.seed)
     return _Source.generator
@@ -55,7 +59,15 @@ def default_generator() -> np.random.Generator:
     return _Source.generator
 
 
+def _shape(tensor: Any) -> Shape:
+    """The shape of what is filled, once it is a parameter or an array."""
+    if not isinstance(tensor, Parameter | np.ndarray):
+        raise ArgumentError(f"nn.init fills a parameter or an array, such as layer.weight, got {tensor!r}")
+    return tensor.shape
+
+
 def _write(tensor: P, values: np.ndarray | float) -> P:
+    _shape(tensor)
     array = tensor.data if isinstance(tensor, Parameter) else tensor
     array[...] = values
     return tensor
@@ -70,7 +82,7 @@ def _draw(
         tensor.data = Draw(kind, a, b, tensor.shape, tensor.dtype.numpy, seed)
         return tensor
     source = generator or default_generator()
-    return _write(tensor, getattr(source, kind)(a, b, tensor.shape))
+    return _write(tensor, getattr(source, kind)(a, b, _shape(tensor)))
 
 
 def uniform_(tensor: P, a: float = 0.0, b: float = 1.0, generator: np.random.Generator | None = None) -> P:
@@ -94,7 +106,7 @@ def trunc_normal_(
     """Normal, without what lies outside `a` to `b` (absolute bounds, not in deviations)."""
     from statistics import NormalDist  # with decimals and fractions, a part of the import time that few need
 
-    source, shape = generator or default_generator(), tensor.shape
+    source, shape = generator or default_generator(), _shape(tensor)
     normal = NormalDist(mean, std)
     # the inverse of the distribution function, on the part between the bounds
     low, high = normal.cdf(a), normal.cdf(b)
@@ -121,9 +133,10 @@ def ones_(tensor: P) -> P:
 
 def eye_(tensor: P) -> P:
     """The identity matrix."""
-    if len(tensor.shape) != 2:
-        raise ShapeError(f"eye_ fills a matrix, got shape {list(tensor.shape)}")
-    return _write(tensor, np.eye(*tensor.shape))
+    shape = _shape(tensor)
+    if len(shape) != 2:
+        fail(f"eye_ fills a matrix, got shape {list(shape)}")
+    return _write(tensor, np.eye(shape[0], shape[1]))
 
 
 def dirac_(tensor: P, groups: int = 1) -> P:
@@ -132,9 +145,9 @@ def dirac_(tensor: P, groups: int = 1) -> P:
     Raises:
         ShapeError: not 3 to 5 axes, or groups that do not divide the first.
     """
-    shape = tensor.shape
+    shape = _shape(tensor)
     if not 3 <= len(shape) <= 5 or groups < 1 or shape[0] % groups:
-        raise ShapeError(f"dirac_ fills 3 to 5 axes, the first of {groups} equal groups; got shape {list(shape)}")
+        fail(f"dirac_ fills 3 to 5 axes, the first of {groups} equal groups; got shape {list(shape)}")
     values, rows = np.zeros(shape), shape[0] // groups
     middle = tuple(n // 2 for n in shape[2:])
     for channel in range(min(rows, shape[1])):
@@ -155,15 +168,16 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
     gains = {"tanh": 5 / 3, "relu": math.sqrt(2), "selu": 0.75}
     if nonlinearity not in gains:
-        raise ValueError(f"there is no gain for {nonlinearity!r}; known are linear, sigmoid, {', '.join(gains)}")
+        known = ", ".join(("linear", "sigmoid", "leaky_relu", *gains))
+        raise InputError(f"there is no gain for {nonlinearity!r}; known are {known}, and convolutions such as conv2d")
     return gains[nonlinearity]
 
 
 def _fans(tensor: Parameter | np.ndarray) -> tuple[int, int]:
     """How many inputs and outputs one element of a weight `[out, in, ...]` connects."""
-    shape = tensor.shape
+    shape = _shape(tensor)
     if len(shape) < 2:
-        raise ShapeError(f"this initialisation needs a weight of two axes or more, got shape {list(shape)}")
+        fail(f"this initialisation needs a weight of two axes or more, got shape {list(shape)}")
     field = math.prod(shape[2:])
     return shape[1] * field, shape[0] * field
 
@@ -188,7 +202,7 @@ def xavier_normal_(tensor: P, gain: float = 1.0, generator: np.random.Generator 
 
 def _kaiming_std(tensor: Parameter | np.ndarray, a: float, mode: FanMode, nonlinearity: str) -> float:
     if mode not in ("fan_in", "fan_out"):
-        raise ValueError(f"mode is 'fan_in' or 'fan_out', got {mode!r}")
+        raise InputError(f"mode is 'fan_in' or 'fan_out', got {mode!r}")
     return _scaled(_fans(tensor)[mode == "fan_out"], calculate_gain(nonlinearity, a))
 
 
@@ -229,7 +243,7 @@ def orthogonal_(tensor: P, gain: float = 1.0, generator: np.random.Generator | N
     Source: Saxe, McClelland and Ganguli, Exact solutions to the nonlinear dynamics of learning (2013).
     """
     if len(tensor.shape) < 2:
-        raise ShapeError(f"orthogonal_ needs two axes or more, got shape {list(tensor.shape)}")
+        fail(f"orthogonal_ needs two axes or more, got shape {list(tensor.shape)}")
     rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
     source = generator or default_generator()
     q, r = np.linalg.qr(source.normal(size=(max(rows, columns), min(rows, columns))))
@@ -242,8 +256,8 @@ def sparse_(tensor: P, sparsity: float, std: float = 0.01, generator: np.random.
 
     Source: Martens, Deep learning via Hessian-free optimization (2010).
     """
-    if len(tensor.shape) != 2:
-        raise ShapeError(f"sparse_ fills a matrix, got shape {list(tensor.shape)}")
+    if len(_shape(tensor)) != 2:
+        fail(f"sparse_ fills a matrix, got shape {list(tensor.shape)}")
     rows, columns = tensor.shape
     source = generator or default_generator()
     values = source.normal(0.0, std, tensor.shape)

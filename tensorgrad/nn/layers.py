@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 
 from tensorgrad import ops
 from tensorgrad.callsite import call_site
-from tensorgrad.checks import SHARE, require_number, require_sizes
+from tensorgrad.checks import SHARE, is_whole, require, require_number, require_sizes
 from tensorgrad.dtypes import DType, f32
-from tensorgrad.errors import InputError, ShapeError
+from tensorgrad.errors import InputError
 from tensorgrad.nn import init
 from tensorgrad.nn.module import Module
 from tensorgrad.nn.parameter import Parameter, undrawn
 from tensorgrad.ops.core import TensorLike
+from tensorgrad.shape import fail
 from tensorgrad.tensor import Tensor
 
 
@@ -121,8 +122,10 @@ class Embedding(Module):
                 f"Embedding: {given} is not offered; the optimizer's clip_norm bounds gradients", call_site()
             )
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
-            raise ShapeError(f"Embedding: padding_idx {padding_idx} is outside the {num_embeddings} rows")
+        if padding_idx is not None:
+            require("Embedding", "padding_idx", padding_idx, is_whole(padding_idx), "a whole number")
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                fail(f"Embedding: padding_idx {padding_idx} is outside the {num_embeddings} rows")
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
         self.weight = undrawn((num_embeddings, embedding_dim), dtype)
         self.reset_parameters()
@@ -137,7 +140,7 @@ class Embedding(Module):
         """
         weight = Parameter(embeddings, requires_grad=not freeze)
         if weight.ndim != 2:
-            raise ShapeError(f"Embedding: a table has two axes, got {weight.type}", call_site())
+            fail(f"Embedding: a table has two axes, got {weight.type}", call_site())
         rows, size = weight.shape
         made = cls(rows, size, padding_idx, dtype=weight.dtype)
         made.weight = weight

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from inspect import signature
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from tensorgrad.callsite import call_site
-from tensorgrad.errors import ArgumentError, CheckpointError, InputError, TraceError, UnsupportedError
+from tensorgrad.errors import ArgumentError, CheckpointError, InputError, TraceError, UnsupportedError, no_attribute
 from tensorgrad.nn.parameter import Buffer, Parameter
-from tensorgrad.nn.state import IncompatibleKeys, Matched, match_state
+from tensorgrad.nn.state import IncompatibleKeys, Matched, match_state, require_state
 from tensorgrad.tensor import Tensor
 from tensorgrad.trace import current_trace, is_tracing
 
@@ -55,6 +56,18 @@ class Module:
                 call_site(),
             )
         return self.forward(*args, **kwargs)
+
+    if not TYPE_CHECKING:  # which would take any arguments, and any name for an attribute
+
+        def __new__(cls, *args, **kwargs):
+            if kwargs.get("device") is not None and "device" not in signature(cls.__init__).parameters:
+                raise ArgumentError(
+                    f"{cls.__name__} takes no device; it is the compiler's, tg.compile(..., device=...)"
+                )
+            return super().__new__(cls)
+
+        def __getattr__(self, name):
+            raise no_attribute(self, name)
 
     # -- registration -------------------------------------------------------------------
 
@@ -111,7 +124,7 @@ class Module:
     def add_module(self, name: str, module: Module | None) -> None:
         """The same as assigning it."""
         if "." in name or not name:
-            raise KeyError(f"a module's name has no dot and is not empty, got {name!r}")
+            raise ArgumentError(f"a module's name has no dot and is not empty, got {name!r}")
         setattr(self, name, module)
 
     register_module = add_module
@@ -217,6 +230,10 @@ class Module:
         """Whether dropout drops here: as the running trace says, unless `eval` froze the module."""
         return not self._evaluates and (not is_tracing() or current_trace().training)
 
+    @training.setter
+    def training(self, mode: bool) -> None:
+        raise ArgumentError(f"training is not set: {type(self).__name__}.eval() freezes a module, train() undoes that")
+
     def train(self: Self, mode: bool = True) -> Self:
         """Undoes `eval` for this module and all inside; `tg.compile` traces for training by itself."""
         if is_tracing():
@@ -239,7 +256,7 @@ class Module:
             parameter.requires_grad = requires_grad
         return self
 
-    def to(self: Self, device: str | None = None) -> Self:
+    def to(self: Self, device: str | None = None, non_blocking: bool = False) -> Self:
         """Nothing: a module keeps initial values, and the device is the one that `tg.compile` is given.
 
         Raises:
@@ -253,7 +270,7 @@ class Module:
             )
         return self
 
-    def cuda(self: Self) -> Self:
+    def cuda(self: Self, device: Any = None) -> Self:
         """Nothing, as `to`."""
         return self
 
@@ -332,6 +349,7 @@ def match_module(module: Module, state_dict: Mapping[str, Any], strict: bool = T
     Raises:
         CheckpointError: as `match_state`, and where the names of a tied parameter have several values.
     """
+    require_state(state_dict)
     leaves = state_names(module)
     wanted = {name: tensor.type for name, tensor in module.named_state()}
     given = {leaves[name] for name in state_dict if name in leaves}
@@ -341,7 +359,9 @@ def match_module(module: Module, state_dict: Mapping[str, Any], strict: bool = T
     for name, array in matched.arrays.items():
         first, other = values.setdefault(leaves[name], (name, array))
         if other is not array and not np.array_equal(other, array, equal_nan=array.dtype.kind == "f"):
-            raise CheckpointError(f"{first!r} and {name!r} are one tied parameter, but their values differ")
+            raise CheckpointError(
+                f"{first!r} and {name!r} are one tied parameter, but their values differ", call_site()
+            )
     return Matched({leaf: array for leaf, (_, array) in values.items()}, matched.keys)
 
 

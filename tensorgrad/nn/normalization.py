@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from tensorgrad import ops
 from tensorgrad.callsite import call_site
 from tensorgrad.checks import require_sizes, require_whole
@@ -14,7 +12,7 @@ from tensorgrad.dtypes import DType, f32
 from tensorgrad.errors import ShapeError
 from tensorgrad.nn import init
 from tensorgrad.nn.module import Module
-from tensorgrad.nn.parameter import Parameter
+from tensorgrad.nn.parameter import Parameter, filled
 from tensorgrad.ops.core import TensorLike
 from tensorgrad.tensor import Tensor
 
@@ -26,8 +24,8 @@ class Affine(Module):
     bias: Parameter | None
 
     def _add_affine(self, shape: Sequence[int], weight: bool, bias: bool, dtype: DType) -> None:
-        self.weight = Parameter(np.ones(shape, dtype.numpy)) if weight else None
-        self.bias = Parameter(np.zeros(shape, dtype.numpy)) if bias else None
+        self.weight = filled(1, shape, dtype) if weight else None
+        self.bias = filled(0, shape, dtype) if bias else None
 
     def reset_parameters(self) -> None:
         """Weight to ones, bias to zeros."""

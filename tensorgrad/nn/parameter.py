@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from tensorgrad.callsite import warn
-from tensorgrad.dtypes import DType, Shape, from_numpy
+from tensorgrad.dtypes import DType, Shape, as_dtype, f32, from_numpy
 from tensorgrad.graph import Graph, Role, TensorType, Value
 from tensorgrad.ops import tensor
 from tensorgrad.ops.core import host_array
@@ -140,7 +141,17 @@ class Parameter(Tensor):
 
 def undrawn(shape: Shape, dtype: DType) -> Parameter:
     """A parameter whose values are drawn in a moment: zeros until then, which take no memory."""
-    return Parameter(Draw("uniform", 0.0, 0.0, tuple(map(operator.index, shape)), dtype.numpy, 0))
+    return Parameter(Draw("uniform", 0.0, 0.0, tuple(map(operator.index, shape)), _numpy(dtype), 0))
+
+
+def filled(number: float, shape: int | Sequence[int], dtype: DType) -> Parameter:
+    """A parameter of one number."""
+    return Parameter(np.full(shape, number, _numpy(dtype)))
+
+
+def _numpy(dtype: DType | None) -> np.dtype:
+    """NumPy's dtype for a layer's argument, where None is f32, as in PyTorch."""
+    return as_dtype(dtype, f32).numpy
 
 
 class Buffer(Parameter):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from tensorgrad import ops
 from tensorgrad.callsite import call_site
-from tensorgrad.checks import require_sizes
+from tensorgrad.checks import SHARE, require_number, require_sizes, require_whole
 from tensorgrad.dtypes import DType, f32
 from tensorgrad.errors import InputError
 from tensorgrad.nn import init
@@ -85,9 +85,8 @@ class _Layers(_Recurrent):
         dtype: DType = f32,
     ) -> None:
         super().__init__(input_size, hidden_size, bias)
-        if num_layers < 1 or not 0 <= dropout <= 1:
-            rule = f"one layer or more and a dropout from 0 to 1, got {num_layers} and {dropout}"
-            raise InputError(f"{type(self).__name__}: needs {rule}", call_site())
+        require_whole(type(self).__name__, "num_layers", num_layers, 1)
+        require_number(type(self).__name__, "dropout", dropout, SHARE)
         self.num_layers, self.batch_first, self.dropout = num_layers, batch_first, dropout
         self.bidirectional = bidirectional
         for layer in range(num_layers):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tensorgrad import ops
+from tensorgrad.checks import is_whole, require
 from tensorgrad.nn.module import Module
 from tensorgrad.ops.core import TensorLike
 from tensorgrad.ops.padding import pad_from_last
@@ -35,7 +36,10 @@ class Unflatten(Module):
     """
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
-        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+        sizes: Any = unflattened_size
+        fits = is_whole(dim) and isinstance(sizes, list | tuple) and all(map(is_whole, sizes))
+        require("Unflatten", "dim and unflattened_size", (dim, sizes), fits, "an axis and a list of sizes")
+        self.dim, self.unflattened_size = dim, tuple(sizes)
 
     def forward(self, x: TensorLike) -> Tensor:
         return ops.unflatten(x, self.dim, self.unflattened_size)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Coroutine, Iterable, Mapping
+from inspect import isawaitable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tensorgrad.callsite import call_site
 from tensorgrad.device.convert import as_array
 from tensorgrad.errors import CheckpointError, InputError
 from tensorgrad.graph import TensorType
@@ -53,8 +55,7 @@ def match_state(
       missing: w (f32[2])
       unexpected: v
     """
-    if not isinstance(given, Mapping):
-        raise CheckpointError(f"a state dict maps names to arrays, got {type(given).__name__}")
+    require_state(given)
     missing = [name for name in wanted if name not in given and name not in optional]
     unexpected = [str(name) for name in given if name not in wanted]
     arrays: dict[str, np.ndarray] = {}
@@ -75,8 +76,18 @@ def match_state(
             *_hints(missing, unexpected),
         ]
     if problems:
-        raise CheckpointError("\n  ".join(["the state dict does not fit:", *problems]))
+        raise CheckpointError("\n  ".join(["the state dict does not fit:", *problems]), call_site())
     return Matched(arrays, IncompatibleKeys(missing, unexpected))
+
+
+def require_state(given: object) -> None:
+    """Raises CheckpointError for what is no state dict."""
+    if isawaitable(given):
+        if isinstance(given, Coroutine):
+            given.close()  # else Python warns of it, too
+        raise CheckpointError("a state dict has to be awaited: load_state_dict(await train.state_dict())", call_site())
+    if not isinstance(given, Mapping):
+        raise CheckpointError(f"a state dict maps names to arrays, got {type(given).__name__}", call_site())
 
 
 def _hints(missing: list[str], unexpected: list[str]) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorgrad import ops
 from tensorgrad.callsite import call_site
+from tensorgrad.checks import require_whole
 from tensorgrad.dtypes import DType, f32
 from tensorgrad.errors import InputError
 from tensorgrad.nn import init
@@ -44,7 +45,8 @@ class _Layer(Module):
         bias: bool = True,
         dtype: DType = f32,
     ) -> None:
-        if isinstance(activation, str) and activation not in ("relu", "gelu"):
+        known = activation in ("relu", "gelu") if isinstance(activation, str) else callable(activation)
+        if not known or isinstance(activation, type):
             raise InputError(f"activation is 'relu', 'gelu' or a function, got {activation!r}", call_site())
         for name in self._attentions:
             attention = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=dtype)
@@ -143,6 +145,7 @@ class _Stack(Module):
     """Copies of a layer, which start with the same values, and perhaps a norm after the last."""
 
     def __init__(self, layer: Module, num_layers: int, norm: Module | None) -> None:
+        require_whole(type(self).__name__, "num_layers", num_layers)
         self.layers = ModuleList(copy.deepcopy(layer) for _ in range(num_layers))
         self.num_layers, self.norm = num_layers, norm
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorgrad.checks import is_whole, require
 from tensorgrad.ops.core import Axis, TensorLike, as_shape, broadcast_to, spread, tensor
 from tensorgrad.ops.custom import custom_grad
 from tensorgrad.ops.indexing import take
@@ -122,6 +123,7 @@ def rot90(x: TensorLike, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     a, b = (check_axis("rot90", d, x.ndim) for d in dims)
     if a == b:
         fail(f"rot90: needs two different axes, got {tuple(dims)}")
+    require("rot90", "k", k, is_whole(k), "a whole number")
     flips = {0: (), 1: (b,), 2: (a, b), 3: (a,)}[k % 4]
     turned = flip(x, flips) if flips else x
     return swapaxes(turned, a, b) if k % 2 else turned

@@ -12,8 +12,9 @@ import numpy as np
 
 from tensorgrad.callsite import call_site
 from tensorgrad.checks import require as require
-from tensorgrad.dtypes import BY_NAME, DType, Shape, bool_, f16, f32, from_numpy, i32, promote, promote_scalar
-from tensorgrad.errors import ArgumentError, DtypeError, ShapeError
+from tensorgrad.checks import shown
+from tensorgrad.dtypes import DType, Shape, as_dtype, bool_, f16, f32, from_numpy, i32, promote, promote_scalar
+from tensorgrad.errors import ArgumentError, DtypeError, ShapeError, TraceError
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, const
 from tensorgrad.lower.index import Indices
@@ -122,8 +123,10 @@ def full(shape: Shape | int, fill_value: float, dtype: DType | None = None) -> T
         dtype: by default f32, i32 or bool, as the number is.
     """
     number = fill_value.item() if isinstance(fill_value, np.generic) else fill_value
+    require("full", "fill_value", number, isinstance(number, int | float), "a number")
     if dtype is None:
         dtype = bool_ if isinstance(number, bool) else i32 if isinstance(number, int) else f32
+    dtype = as_dtype(dtype)
     number = bool(number) if dtype is bool_ else float(number) if dtype.is_float else _integer(number, dtype)
     scalar = bind(const_p, value=number, dtype=dtype)
     return broadcast_to(scalar, shape)
@@ -159,19 +162,19 @@ def _of_sizes(number: int, shape: tuple[Any, ...], dtype: DType) -> Tensor:
     if shape and isinstance(shape[-1], DType):
         *sizes, dtype = shape
         shape = tuple(sizes)
-    return full(as_shape(shape), number, dtype)
+    return full(as_shape(shape), number, as_dtype(dtype, f32))
 
 
 def zeros_like(x: TensorLike, dtype: DType | None = None) -> Tensor:
     """Zeros of a tensor's shape and, by default, its dtype."""
     x = tensor(x)
-    return full(x.shape, 0, dtype or x.dtype)
+    return full(x.shape, 0, as_dtype(dtype, x.dtype))
 
 
 def ones_like(x: TensorLike, dtype: DType | None = None) -> Tensor:
     """Ones of a tensor's shape and, by default, its dtype."""
     x = tensor(x)
-    return full(x.shape, 1, dtype or x.dtype)
+    return full(x.shape, 1, as_dtype(dtype, x.dtype))
 
 
 def host_array(value: Any) -> tuple[np.ndarray, DType]:
@@ -184,10 +187,17 @@ def host_array(value: Any) -> tuple[np.ndarray, DType]:
         array = np.asarray(value)
     except ValueError as error:  # rows of several lengths
         raise ShapeError(f"this makes no array: {error}", call_site()) from None
+    except TraceError:
+        if not isinstance(value, list | tuple):
+            raise
+        raise ArgumentError(
+            f"one tensor belongs here, not a {type(value).__name__} of tensors. tg.stack or tg.concat put tensors "
+            "together; a recurrent layer returns its output and its state: output, state = lstm(x)"
+        ) from None
     try:
         dtype = from_numpy(array.dtype)
     except DtypeError as error:
-        raise DtypeError(str(error), call_site()) from None
+        raise DtypeError(f"{shown(value)} makes no tensor: {error.message}", call_site()) from None
     if (dtype.kind in "iu" and array.itemsize > 4) or (array.dtype.kind == "u" and dtype is i32):
         info = np.iinfo(dtype.numpy)
         if array.size and (array.min() < info.min or array.max() > info.max):
@@ -209,10 +219,11 @@ def tensor(value: Any, dtype: DType | None = None) -> Tensor:
     if isinstance(value, bool | int | float):
         return full((), value, dtype)
     array, found = host_array(value)
+    dtype = as_dtype(dtype, found)
     # by their bytes: 0.0 is not -0.0, and NaN is itself
     if array.size and array.tobytes() == array.flat[0].tobytes() * array.size:
-        return full(array.shape, array.flat[0], dtype or found)
-    return cast(bind(array_p, data=Data(array), dtype=found), dtype or found)
+        return full(array.shape, array.flat[0], dtype)
+    return cast(bind(array_p, data=Data(array), dtype=found), dtype)
 
 
 asarray = tensor
@@ -222,11 +233,9 @@ def cast(x: TensorLike, dtype: DType) -> Tensor:
     """The tensor in another dtype: floats to integers truncate and saturate (NaN is 0), anything not 0 is True.
 
     Args:
-        dtype: one of `tg.f32`, `tg.i32`, `tg.u32`, `tg.bool_`, `tg.f16`.
+        dtype: one of `tg.f32`, `tg.i32`, `tg.u32`, `tg.bool_`, `tg.f16`, or NumPy's, as arrays of it are taken.
     """
-    x = tensor(x)
-    if dtype not in BY_NAME.values():
-        raise DtypeError(f"astype needs a dtype such as tg.f32, got {dtype!r}", call_site())
+    x, dtype = tensor(x), as_dtype(dtype)
     return x if x.dtype is dtype else bind(cast_p, x, dtype=dtype)
 
 
@@ -265,10 +274,9 @@ def one_axis(name: str, axis: Any, kw: dict[str, Any], default: int | None) -> A
 
 
 def refuse_keywords(name: str, kw: dict[str, Any]) -> None:
-    """Raises TypeError where keywords are left over: those that NumPy's own functions hand on, too."""
+    """Raises ArgumentError where keywords are left over."""
     if kw:
-        hint = "; NumPy's functions do not work on tensors, those of tg do" if "out" in kw else ""
-        raise ArgumentError(f"{name}: unexpected keyword {next(iter(kw))!r}{hint}")
+        raise ArgumentError(f"{name}: unexpected keyword {next(iter(kw))!r}")
 
 
 def meet(*operands: TensorLike) -> tuple[DType, list[Tensor]]:

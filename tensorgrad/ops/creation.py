@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tensorgrad.dtypes import DType, f32
+from tensorgrad.dtypes import DType, as_dtype, f32
 from tensorgrad.ops import elementwise as ew
 from tensorgrad.ops.core import TensorLike, cast, full, require, tensor, zeros, zeros_like
 from tensorgrad.ops.indexing import iota
@@ -29,7 +29,7 @@ newaxis = None
 def full_like(x: TensorLike, fill_value: float, dtype: DType | None = None) -> Tensor:
     """One number in a tensor's shape and, by default, its dtype."""
     x = tensor(x)
-    return full(x.shape, fill_value, dtype or x.dtype)
+    return full(x.shape, fill_value, as_dtype(dtype, x.dtype))
 
 
 empty, empty_like = zeros, zeros_like
@@ -48,7 +48,7 @@ def linspace(start: float, end: float, steps: int, dtype: DType = f32) -> Tensor
     # each half from its own end, so that both are exact
     step = (end - start) / max(steps - 1, 1)
     values = ew.where(ew.less(at, steps / 2), at * step + start, (at - (steps - 1)) * step + end)
-    return cast(values if steps > 1 else full((steps,), float(start)), dtype)
+    return cast(values if steps > 1 else full((steps,), float(start)), as_dtype(dtype, f32))
 
 
 def logspace(start: float, end: float, steps: int, base: float = 10.0, dtype: DType = f32) -> Tensor:
@@ -58,7 +58,7 @@ def logspace(start: float, end: float, steps: int, base: float = 10.0, dtype: DT
     >>> tg.sync(tg.jit(lambda: tg.logspace(0, 3, 4, base=2), device="numpy")()).tolist()
     [1.0, 2.0, 4.0, 8.0]
     """
-    return cast(ew.pow(full((), float(base)), linspace(start, end, steps)), dtype)
+    return cast(ew.pow(full((), float(base)), linspace(start, end, steps)), as_dtype(dtype, f32))
 
 
 def eye(n: int, m: int | None = None, dtype: DType = f32) -> Tensor:
@@ -69,4 +69,4 @@ def eye(n: int, m: int | None = None, dtype: DType = f32) -> Tensor:
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
     shape = (n, n if m is None else m)
-    return cast(ew.equal(iota(shape, 0), iota(shape, 1)), dtype)
+    return cast(ew.equal(iota(shape, 0), iota(shape, 1)), as_dtype(dtype, f32))

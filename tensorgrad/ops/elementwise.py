@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensorgrad.callsite import call_site
-from tensorgrad.dtypes import DType, bool_, f32, i32, u32
+from tensorgrad.dtypes import DType, as_dtype, bool_, f32, i32, u32
 from tensorgrad.errors import DtypeError, InputError
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, expr
@@ -399,7 +399,7 @@ def bitcast(x: TensorLike, dtype: DType) -> Tensor:
     Raises:
         DtypeError: the widths differ, or one of the dtypes is bool.
     """
-    x = tensor(x)
+    x, dtype = tensor(x), as_dtype(dtype)
     if bool_ in (x.dtype, dtype) or x.dtype.itemsize != dtype.itemsize:
         raise DtypeError(f"bitcast: the bits of {x.type} are no {dtype}: their widths differ", call_site())
     return bind(bitcast_p, x, dtype=dtype)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensorgrad.dtypes import DType, Shape, f32, i32, u32
+from tensorgrad.errors import ArgumentError
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, call, const, from_index
 from tensorgrad.lower.index import Indices, constant, ravel
@@ -77,13 +78,21 @@ def random_bits(shape: Shape | int) -> Tensor:
 
 def uniform(shape: Shape | int, low: float = 0.0, high: float = 1.0) -> Tensor:
     """f32 numbers of `low <= x < high`, each of 2**23 equally likely steps."""
+    _check_order("uniform", shape, low, high)
     mantissa = ew.right_shift(random_bits(shape), 9) | 0x3F800000
     unit = ew.bitcast(mantissa, f32) - 1.0
     return unit if (low, high) == (0.0, 1.0) else unit * (high - low) + low
 
 
+def _check_order(name: str, shape: Any, a: Any, b: Any) -> None:
+    """PyTorch's and NumPy's functions have the shape last."""
+    if isinstance(b, tuple | list):
+        raise ArgumentError(f"{name}: the shape comes first, tg.{name}({b}, {shape}, {a})")
+
+
 def normal(shape: Shape | int, mean: float = 0.0, std: float = 1.0) -> Tensor:
     """f32 numbers of the normal distribution, by Box and Muller's transform."""
+    _check_order("normal", shape, mean, std)
     radius = ew.sqrt(ew.log(1.0 - uniform(shape)) * -2.0)
     standard = radius * ew.cos(uniform(shape) * (2 * math.pi))
     return standard if (mean, std) == (0.0, 1.0) else standard * std + mean

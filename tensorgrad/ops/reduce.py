@@ -193,7 +193,7 @@ def reduction(p: Primitive, x: Tensor, axis: Axis, keepdims: bool, kw: dict[str,
 def _summands(x: TensorLike, kw: dict[str, Any]) -> Tensor:
     """The tensor in the dtype that is asked for; bools are counted in i32."""
     x, dtype = tensor(x), kw.pop("dtype", None)
-    return cast(x, dtype) if dtype else cast(x, i32) if x.dtype is bool_ else x
+    return cast(x, dtype) if dtype is not None else cast(x, i32) if x.dtype is bool_ else x
 
 
 def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False, **kw: Any) -> Tensor:

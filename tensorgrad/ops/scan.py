@@ -174,7 +174,7 @@ def axis_of(name: str, x: Tensor, axis: Axis, kw: dict[str, Any], default: int |
 
 def _cumulated(p: Primitive, x: TensorLike, axis: int | None, dtype: DType | None, kw: dict[str, Any]) -> Tensor:
     x = tensor(x)
-    x, shape = (cast(x, dtype) if dtype else cast(x, i32) if x.dtype is bool_ else x), x.shape
+    x, shape = (cast(x, dtype) if dtype is not None else cast(x, i32) if x.dtype is bool_ else x), x.shape
     x, axis = axis_of(p.name, x, axis, kw, None)
     # an f16 sum of many terms would stop growing
     out = _on_axis(p, cast(x, f32) if x.dtype is f16 else x, axis)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorgrad.checks import require_whole
 from tensorgrad.dtypes import bool_, f32, i32, u32
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, both, call, const, expr, where
@@ -226,6 +227,7 @@ def topk(
     >>> tg.sync(tg.jit(lambda x: tg.topk(x, 2).values, device="numpy")([3.0, 1.0, 2.0, 5.0]))
     array([5., 3.], dtype=float32)
     """
+    require_whole("topk", "k", k)
     x, axis = axis_of("topk", tensor(x), axis, kw)
     if not 0 <= k <= x.shape[axis]:
         fail(f"topk: there are no {k} elements along axis {axis} of {x.type}")

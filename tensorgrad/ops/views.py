@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorgrad.checks import is_whole, require
 from tensorgrad.graph import TensorType
 from tensorgrad.lower.expr import Expr, below, const, guarded
 from tensorgrad.lower.index import Index, Indices, ravel, unravel
@@ -269,6 +270,8 @@ def narrow(x: TensorLike, axis: int, start: int, length: int) -> Tensor:
     """`length` elements of an axis from `start`, as PyTorch's."""
     x = tensor(x)
     axis = check_axis("narrow", axis, x.ndim)
+    for name, number in (("start", start), ("length", length)):
+        require("narrow", name, number, is_whole(number), "a whole number")
     if start < 0:
         start += x.shape[axis]
     bounds = [(0, n, 1) for n in x.shape]

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorgrad import ops
 from tensorgrad.callsite import call_site
 from tensorgrad.checks import require
 from tensorgrad.dtypes import DType, f32, i32
-from tensorgrad.errors import UnsupportedError
+from tensorgrad.errors import UnsupportedError, no_attribute
 from tensorgrad.ops.arena import ALIGNMENT, pack, place
 from tensorgrad.optim.arguments import (
     Groups,
@@ -171,6 +171,11 @@ class Optimizer:
 
     def _require(self, name: str, value: Any, fits: bool, rule: str) -> None:
         require(type(self).__name__, name, value, fits, rule)
+
+    if not TYPE_CHECKING:  # which would take any name for an attribute
+
+        def __getattr__(self, name):
+            raise no_attribute(self, name)
 
     # -- for subclasses -----------------------------------------------------------------
 

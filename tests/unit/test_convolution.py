@@ -103,7 +103,7 @@ def test_a_layers_steps_are_looked_at_where_it_is_made(given: dict[str, Any]) ->
     least = 0 if name == "padding" else 1
     with pytest.raises(ShapeError, match=rf"(?s)Conv2d: {name} must be {least} or more, got .*test_convolution\.py"):
         nn.Conv2d(3, 8, 3, **given)
-    nn.Conv2d(3, 8, 3, 1, 0, 1)
+    nn.Conv2d(3, 8, 3, 1, ((0, 1), 2))  # pairs, as the function takes them
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_recurrent_and_attention_layers_start_as_pytorchs() -> None:
 REFUSED: list[tuple[Any, str]] = [
     (lambda: nn.LSTM(2, 3, proj_size=1), "proj_size is not offered"),
     (lambda: nn.RNN(2, 3, nonlinearity="gelu"), "'tanh' or 'relu', got 'gelu'"),  # type: ignore[arg-type]
-    (lambda: nn.GRU(2, 3, 0), "one layer or more and a dropout from 0 to 1, got 0 and 0.0"),
+    (lambda: nn.GRU(2, 3, 0), "GRU: num_layers must be a whole number, 1 or more, got 0"),
     (lambda: nn.MultiheadAttention(6, 4), "4 heads do not divide embed_dim 6"),
     (lambda: nn.MultiheadAttention(6, 2, add_bias_kv=True), "add_bias_kv is not offered"),
     (lambda: nn.TransformerEncoderLayer(4, 2, activation="tanh"), "'relu', 'gelu' or a function, got 'tanh'"),

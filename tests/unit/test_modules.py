@@ -59,7 +59,7 @@ def test_attributes() -> None:
     for wrong in ("nothing", "0.nothing"):
         with pytest.raises(AttributeError, match=wrong):
             nn.Sequential(module).get_parameter(wrong)
-    with pytest.raises(KeyError, match="no dot"):
+    with pytest.raises(InputError, match="no dot"):
         module.add_module("a.b", nn.ReLU())
 
 
@@ -228,7 +228,7 @@ def test_dicts_behave_as_dicts() -> None:
     assert len(module) == 2
     assert list(module.state_dict()) == ["b.weight", "b.bias"]
     for wrong in ("x.y", "", "items"):
-        with pytest.raises(KeyError):
+        with pytest.raises(InputError):
             module[wrong] = nn.ReLU()
     with pytest.raises(TypeError, match="holds objects of Module"):
         module["d"] = 3

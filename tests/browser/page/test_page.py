@@ -27,7 +27,7 @@ pytestmark = pytest.mark.page
 
 
 def test_a_typed_line_shows_its_value_and_its_time(repl: Repl) -> None:
-    repl.type("globals().pop('_', None)  # a loop over _ hides the last value, here as in any Python")
+    repl.run("globals().pop('_', None)  # a loop over _ hides the last value, here as in any Python")
     repl.type("6 * 7")
     expect(repl.entry().locator(".value")).to_have_text("42\n")
     expect(repl.entry().locator(".entry-time")).to_have_text(re.compile(r"^(< 1|\d+) ms$"))
