@@ -38,8 +38,8 @@ def argument_error(error: Exception) -> ArgumentError | None:
     while at is not None:
         entries.append(_Entry(at.tb_frame, at.tb_lineno))
         at = at.tb_next
-    while entries and entries[-1].package == "numpy":
-        entries.pop()
+    while entries and (entries[-1].package == "numpy" or entries[-1].frame.f_code.co_name == "__getattr__"):
+        entries.pop()  # who asks for an attribute that is not there is the frame before
     users = [i for i, entry in enumerate(entries) if entry.package not in OTHERS]
     if not users or users[-1] == len(entries) - 1:
         return None

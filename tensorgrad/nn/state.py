@@ -54,6 +54,7 @@ def match_state(
     tensorgrad.errors.CheckpointError: the state dict does not fit:
       missing: w (f32[2])
       unexpected: v
+      at ...
     """
     require_state(given)
     missing = [name for name in wanted if name not in given and name not in optional]

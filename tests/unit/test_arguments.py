@@ -71,7 +71,8 @@ def test_what_is_no_dtype(given: Any) -> None:
 
 
 LINE = rf"\n  at {__file__}:\d+ in "
-LINEAR, ATTENTION, LSTM = nn.Linear(4, 3), nn.MultiheadAttention(4, 2), nn.LSTM(4, 3)
+LINEAR: Any = nn.Linear(4, 3)
+ATTENTION, LSTM = nn.MultiheadAttention(4, 2), nn.LSTM(4, 3)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,10 @@ def test_what_the_user_raises_stays_as_it_is() -> None:
     def pythons(x: Any) -> Any:
         return WRONGLY.iota(3)
 
-    for call, kind in ((own, KeyError), (called_back, KeyError), (pythons, TypeError)):
+    def misspelt(x: Any) -> Any:
+        return x.summ() + LINEAR.wieght
+
+    for call, kind in ((own, KeyError), (called_back, KeyError), (pythons, TypeError), (misspelt, AttributeError)):
         with pytest.raises(kind) as caught:
             traced(call)
         assert not isinstance(caught.value, tg.TensorgradError)
