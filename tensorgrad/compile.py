@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -13,7 +12,6 @@ from tensorgrad.backend import open_backend
 from tensorgrad.callsite import call_site
 from tensorgrad.checks import require_whole
 from tensorgrad.compiled import Built
-from tensorgrad.device.base import LOSS_RING
 from tensorgrad.dtypes import DType, f16, f32
 from tensorgrad.errors import InputError
 from tensorgrad.fit import Fitting
@@ -21,7 +19,7 @@ from tensorgrad.inspect import CheckReport, Inspected, Profile
 from tensorgrad.nn.module import Module
 from tensorgrad.nn.state import IncompatibleKeys
 from tensorgrad.optim.optimizer import LearningRate, Optimizer
-from tensorgrad.outside import Positions
+from tensorgrad.outside import Held, Positions
 from tensorgrad.predict import Averages, Predictor
 from tensorgrad.program import CAPTURE, Recipe
 from tensorgrad.state import Spans, State, open_state
@@ -118,10 +116,6 @@ async def compile(
     return train
 
 
-HELD = 2**24
-"""Bytes of the queued steps' labels and indices that are held, to explain a loss that is not finite."""
-
-
 class Train(Fitting, Inspected):
     """A compiled training step. Made by `tg.compile`.
 
@@ -152,7 +146,6 @@ class Train(Fitting, Inspected):
         self._floats = self._row.view(np.float32)
         self._last: dict[str, Any] | None = None
         self._queued = 0  # steps since `losses`
-        self._held: deque[dict[str, Any]] = deque()  # of the last of these the inputs that are positions
         self._built: Built | None = None
         self.spans: Spans | None = None
 
@@ -162,8 +155,8 @@ class Train(Fitting, Inspected):
         recipe = self._recipe(self.spans)
         self._positions = Positions(recipe.forward)
         leaves = self.inputs.leaves.items()
-        each = self._positions.of({name: math.prod(spec.static_shape) * spec.dtype.itemsize for name, spec in leaves})
-        self._held = deque(maxlen=min(LOSS_RING, HELD // max(1, sum(each.values()))))
+        sizes = {name: math.prod(spec.static_shape) * spec.dtype.itemsize for name, spec in leaves}
+        self._held = Held(self._positions, sizes)
         return await self.state.build(recipe, self._prefix)
 
     def use(self, built: Built) -> None:
@@ -244,27 +237,9 @@ class Train(Fitting, Inspected):
             with self.state.running():
                 await self.built.executor.submit(inputs)
             self._queued += 1
-            self._held.append(self._positions.of(inputs))
+            self._held.add(inputs)
             self._made(inputs, True)
         await self._maybe_snapshot()
-
-    async def losses(self) -> np.ndarray:
-        """The losses of the steps queued since the last call, oldest first; the device keeps 1,024."""
-        losses, given = await self._read_losses()
-        self._explain(losses, given)
-        return losses
-
-    async def _read_losses(self) -> tuple[np.ndarray, dict[str, Any] | None]:
-        """The losses of the queued steps, and of the first that an input has made NaN the inputs that are positions."""
-        async with self.state.turns:
-            losses = await self.built.executor.losses()
-            forgotten, self._queued = self._queued > len(losses), 0
-            if forgotten or self._half or not np.isfinite(losses).all():
-                await self.state.recount()
-        newest = zip(reversed(self._held), reversed(losses), strict=False)
-        bad = [given for given, loss in newest if not math.isfinite(loss)]
-        self._held.clear()
-        return losses, next(filter(self._positions.wrong, reversed(bad)), None)
 
     async def _prepare(self, inputs: dict[str, Any]) -> None:
         await self._settle()

@@ -49,9 +49,6 @@ class Fitting(ManySteps, Checkpoints):
     @abstractmethod
     async def submit(self, *args: Any, **kwargs: Any) -> None: ...
 
-    @abstractmethod
-    async def _read_losses(self) -> tuple[np.ndarray, dict[str, Any] | None]: ...
-
     async def fit(
         self,
         batches: Any,

@@ -1,4 +1,4 @@
-"""Many training steps in one call: `train.run_steps`, on batches that live on the device.
+"""Many training steps in one call, `train.run_steps` on batches that live on the device; losses that are read later.
 
 The device is given whole chunks of steps, so that Python's part of a step is what the row of host
 numbers takes to compute. Between two chunks everything else gets its turn, and an interrupt is heard.
@@ -20,7 +20,7 @@ from tensorgrad.device.batches import Batches
 from tensorgrad.device.convert import as_array
 from tensorgrad.errors import InputError, NonFiniteError, TensorgradError
 from tensorgrad.optim.optimizer import Optimizer
-from tensorgrad.outside import Positions
+from tensorgrad.outside import Held, Positions
 from tensorgrad.state import State
 from tensorgrad.structure import Structure
 
@@ -43,6 +43,8 @@ class ManySteps(ABC):
     _snapshot_every: int | None
     _nonfinite: str
     _positions: Positions
+    _held: Held
+    _queued: int
     _last: dict[str, Any] | None
     _chunk = 1
     _destroyed = False
@@ -189,6 +191,21 @@ class ManySteps(ABC):
         for name, number in self.optimizer.scalars(step).items():
             if name in slots:
                 floats[slots[name]] = number
+
+    async def losses(self) -> np.ndarray:
+        """The losses of the steps queued since the last call, oldest first; the device keeps 1,024."""
+        losses, given = await self._read_losses()
+        self._explain(losses, given)
+        return losses
+
+    async def _read_losses(self) -> tuple[np.ndarray, dict[str, Any] | None]:
+        """The losses of the queued steps, and of the first that an input has made NaN the inputs that are positions."""
+        async with self.state.turns:
+            losses = await self.built.executor.losses()
+            forgotten, self._queued = self._queued > len(losses), 0
+            if forgotten or self._half or not np.isfinite(losses).all():
+                await self.state.recount()
+        return losses, self._held.blamed(losses)
 
     def _check_finite(self, losses: np.ndarray, given: Mapping[str, Any] | Batches | None = None) -> None:
         """Raises NonFiniteError for losses that were just made, where that was asked for; else warns if it knows why.

@@ -8,16 +8,21 @@ what is out of range is left out of a `one_hot` or a `scatter_add`, and integers
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from tensorgrad.callsite import warn
+from tensorgrad.device.base import LOSS_RING
 from tensorgrad.graph import Graph, IndexRange, Value
 
 _SAME_NUMBERS = frozenset({"broadcast_to", "cast", "flip", "permute", "reshape", "slice", "stop_gradient"})
 """Operations whose result has no other numbers than their operand."""
+
+HELD = 2**24
+"""Bytes of labels and indices that are held of queued steps."""
 
 
 class Positions:
@@ -56,6 +61,30 @@ class Positions:
         bad = self._expected and any(array.dtype.kind == "f" and np.isnan(array).any() for array in results)
         if bad and (why := self.wrong(inputs)):
             warn(f"the result holds NaN: {why}")
+
+
+class Held:
+    """Of the last steps that were queued the inputs that are positions, to explain a loss that is not finite.
+
+    Args:
+        sizes: bytes of a step's inputs, by name.
+    """
+
+    def __init__(self, positions: Positions, sizes: Mapping[str, int]) -> None:
+        each = sum(positions.of(sizes).values())
+        self._positions = positions
+        self._given: deque[dict[str, Any]] = deque(maxlen=min(LOSS_RING, HELD // max(1, each)))
+
+    def add(self, inputs: Mapping[str, Any]) -> None:
+        """Those of one step more."""
+        self._given.append(self._positions.of(inputs))
+
+    def blamed(self, losses: np.ndarray) -> dict[str, Any] | None:
+        """Those of the first step that they have made NaN, of all steps queued and their losses; forgets them."""
+        newest = zip(reversed(self._given), reversed(losses), strict=False)
+        bad = [given for given, loss in newest if not np.isfinite(loss)]
+        self._given.clear()
+        return next(filter(self._positions.wrong, reversed(bad)), None)
 
 
 def _wrong(ranges: Iterable[tuple[str, IndexRange]], inputs: Mapping[str, Any]) -> str | None:
