@@ -295,6 +295,6 @@ async def _open_default() -> Backend:
             raise NoDeviceError("this Python is not in a browser")
         return WebGPU(await request_device())
     except NoDeviceError as error:
-        reason = str(error).rstrip(".")
+        reason = error.message.rstrip(".")
         warn(f"running on the numpy device, without a GPU: {reason}")
         return Numpy()

@@ -29,6 +29,13 @@ class TensorgradError(Exception):
         self.message, self.site = message, site
 
 
+class _CallError(TensorgradError):
+    """An error of a call that the user made; the message always ends with the user's line."""
+
+    def __init__(self, message: str, site: CallSite | None = None) -> None:
+        super().__init__(message, site or call_site())
+
+
 class ShapeError(TensorgradError, ValueError):
     """Shapes, axes or indices that do not fit an operation."""
 
@@ -37,14 +44,11 @@ class DtypeError(TensorgradError, TypeError):
     """Element types that do not fit an operation."""
 
 
-class InputError(TensorgradError, ValueError):
+class InputError(_CallError, ValueError):
     """A call got an argument that makes no sense, or a step data of another name, structure, shape or dtype.
 
-    Integers that the dtype cannot store are such data. The message always ends with the user's line.
+    Integers that the dtype cannot store are such data.
     """
-
-    def __init__(self, message: str, site: CallSite | None = None) -> None:
-        super().__init__(message, site or call_site())
 
 
 class ArgumentError(InputError, TypeError):
@@ -65,7 +69,7 @@ class TraceError(TensorgradError, RuntimeError):
     """An operation where no trace runs, a tensor of another trace, a value that is not known yet."""
 
 
-class NoDeviceError(TensorgradError, RuntimeError):
+class NoDeviceError(_CallError, RuntimeError):
     """No GPU was found: there is no WebGPU here, or no adapter; the message says which."""
 
 
@@ -89,7 +93,7 @@ class NonFiniteError(TensorgradError, ArithmeticError):
     """A loss that is NaN or infinite, where the caller asked for an error."""
 
 
-class CheckpointError(TensorgradError, ValueError):
+class CheckpointError(_CallError, ValueError):
     """A state dict that does not fit the model, or a damaged file."""
 
 

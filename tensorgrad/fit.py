@@ -10,7 +10,6 @@ import asyncio
 import inspect
 import itertools
 import time
-import warnings
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
@@ -19,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensorgrad import browser
-from tensorgrad.callsite import call_site
+from tensorgrad.callsite import call_site, warn
 from tensorgrad.checkpoints import Checkpoints
 from tensorgrad.data import DataLoader
 from tensorgrad.device.base import LOSS_RING
@@ -280,7 +279,7 @@ class _Autosave:
             self._saved = time.perf_counter()
         except CheckpointError as error:
             self._saved = None
-            warnings.warn(f"autosave is off: {error}", RuntimeWarning, stacklevel=2)
+            warn(f"autosave is off: {error.message}")
 
 
 async def _stream(batches: Any) -> AsyncGenerator[Any, None]:

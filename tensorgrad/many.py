@@ -170,7 +170,7 @@ class ManySteps(ABC):
     async def _settle(self) -> None:
         """Before a step: there is one to run, and how many were made is known."""
         if self._destroyed:
-            raise TensorgradError("this training step was destroyed; compile again to get another")
+            raise TensorgradError("this training step was destroyed; compile again to get another", call_site())
         if self.state.unsure:
             await self.state.recount()
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tensorgrad.callsite import call_site
 from tensorgrad.device.base import Feed, KernelTime, Limits, Program, Recording, Slice
 from tensorgrad.device.batches import Batches, Tables, upload_batches
 from tensorgrad.device.convert import as_array, check_names, from_bytes, to_bytes
@@ -352,7 +353,7 @@ class Runtime:
 
     def _check_alive(self) -> None:
         if not self._finalizer.alive:
-            raise TensorgradError("this runtime was destroyed; compile again to get another")
+            raise TensorgradError("this runtime was destroyed; compile again to get another", call_site())
         self.store.check_alive()
 
     def _loss_dtype(self) -> DType:

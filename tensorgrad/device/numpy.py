@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tensorgrad.callsite import call_site
 from tensorgrad.device.base import LOSS_RING, KernelTime, Limits
 from tensorgrad.device.batches import Batches, Held
 from tensorgrad.device.convert import as_array, check_names
@@ -333,7 +334,7 @@ class NumpyRuntime:
 
     def _check_alive(self) -> None:
         if self._destroyed:
-            raise TensorgradError("this runtime was destroyed; compile again to get another")
+            raise TensorgradError("this runtime was destroyed; compile again to get another", call_site())
 
     def _loss(self) -> Value:
         if "loss" not in self.outputs:

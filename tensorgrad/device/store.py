@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tensorgrad.callsite import call_site
 from tensorgrad.device.base import Bound, Copy, Dispatch, Recording, Slice, Upload
 from tensorgrad.device.convert import to_bytes
 from tensorgrad.dtypes import DType, Shape
@@ -60,7 +61,7 @@ class Store:
     def check_alive(self) -> None:
         """Raise if it was destroyed."""
         if not self._finalizer.alive:
-            raise TensorgradError("the store of these parameters was destroyed; create a new one")
+            raise TensorgradError("the store of these parameters was destroyed; create a new one", call_site())
 
     def __contains__(self, name: str) -> bool:
         return name in self.tensors

@@ -48,7 +48,7 @@ def test_importing_needs_no_browser() -> None:
 
 def test_asking_for_a_device_without_a_browser() -> None:
     p, _ = adding()
-    with pytest.raises(NoDeviceError, match=r"does not run in a browser.*device='numpy'"):
+    with pytest.raises(NoDeviceError, match=rf"(?s)does not run in a browser.*device='numpy'.*\n  at {__file__}"):
         make(p)
 
 

@@ -248,8 +248,11 @@ async def test_without_strict_the_rest_is_loaded_and_told() -> None:
 async def test_a_part_of_another_kind(change: dict[str, Any], text: str) -> None:
     train = await start()
     before = await train.state_dict()
-    with pytest.raises(CheckpointError, match=text):
+    with pytest.raises(CheckpointError, match=text) as caught:
         await train.load_state_dict({**before, **change})
+    assert str(caught.value).count("\n  at ") == 1, "the problems are many, the user's line is one"
+    assert caught.value.site is not None
+    assert caught.value.site.file == __file__
     assert_same(await train.state_dict(), before)
     for part in ("optimizer", "calls", "seed"):
         with pytest.raises(CheckpointError, match=f"no {part!r}" if part != "optimizer" else r"missing: optim\.steps"):

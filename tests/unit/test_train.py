@@ -197,8 +197,9 @@ async def test_a_destroyed_training_leaves_its_state() -> None:
         train.losses,
     ]
     for call in calls:
-        with pytest.raises(tg.TensorgradError, match="was destroyed; compile again"):
+        with pytest.raises(tg.TensorgradError, match="was destroyed; compile again") as caught:
             await call()
+        assert f"\n  at {__file__}" in str(caught.value)
     assert_same(await train.state_dict(), await twin.state_dict())
     assert (await predict(batch(0)["x"])).shape == (8, 3)
     again = await tg.compile(train.state.module, loss_fn, train.optimizer, SPECS, state=train.state)
