@@ -30,7 +30,7 @@ from tensorgrad.record import Metrics, Record, Validation, metrics
 from tensorgrad.step import StepResult
 
 PATIENCE = 2.0
-"""Seconds that an interrupted run waits for the losses of what it has queued."""
+"""Seconds that a run which an interrupt or an error ends waits for the losses of what it has queued."""
 
 
 class Fitting(ManySteps, Checkpoints):
@@ -125,9 +125,10 @@ class Fitting(ManySteps, Checkpoints):
         except BaseException as error:
             interrupted = isinstance(error, KeyboardInterrupt | asyncio.CancelledError)
             record.stopped = "interrupt" if interrupted else type(error).__name__
-            with suppress(Exception):  # whatever else is wrong, the error goes on
-                async with asyncio.timeout(PATIENCE):
-                    await run.read()
+            if not isinstance(error, GeneratorExit):  # a coroutine that is closed may not wait
+                with suppress(Exception):  # whatever is wrong with the losses, the first error goes on
+                    async with asyncio.timeout(PATIENCE):
+                        await run.read()
             raise
         finally:
             run.close()

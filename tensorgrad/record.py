@@ -45,7 +45,7 @@ class Record:
 
     @property
     def losses(self) -> np.ndarray:
-        """The loss of every step, f32[steps]; of an interrupted run, those that could be read."""
+        """The loss of every step, f32[steps]; of a run that did not end well, those that could be read."""
         if len(self._losses) != 1:
             self._losses = [np.concatenate(self._losses) if self._losses else np.zeros(0, np.float32)]
         return self._losses[0]

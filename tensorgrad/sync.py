@@ -32,12 +32,18 @@ def sync(awaitable: Awaitable[T]) -> T:
     """
     if sys.platform == "emscripten":
         return _in_page(awaitable)
+    if _loop_runs():
+        _close(awaitable)
+        raise TraceError("tg.sync cannot wait inside a running event loop; write `await ...` instead", call_site())
+    return asyncio.run(_await(awaitable))  # not where an exception is handled, which an error in it would name
+
+
+def _loop_runs() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(_await(awaitable))
-    _close(awaitable)
-    raise TraceError("tg.sync cannot wait inside a running event loop; write `await ...` instead", call_site())
+        return False
+    return True
 
 
 async def _await(awaitable: Awaitable[T]) -> T:

@@ -263,30 +263,41 @@ def test_an_interrupt_keeps_the_record_and_whole_steps() -> None:
     tg.sync(run())
 
 
-@pytest.mark.parametrize("where", ["batches", "validate", "device"])
-def test_an_error_keeps_the_losses_of_the_steps_that_were_made(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_keeps_the_record_and_is_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
+        expected = await losses(await start("numpy"), 0, 3)
+        error = OSError("the disk")
+
+        def fails(*_: Any) -> Any:
+            raise error
+
+        def broken() -> Iterator[Any]:
+            yield from (batch(i) for i in range(3))
+            fails()
+
+        cases: list[tuple[Any, dict[str, Any]]] = [
+            (broken(), {}),
+            ([batch(i) for i in range(3)], {"validate": fails, "validate_every": 3}),
+            ([batch(i) for i in range(3)], {"on_step": lambda step, _: step < 3 or fails()}),
+        ]
+        for batches, options in cases:
+            train = await start("numpy")
+            with pytest.raises(OSError, match="the disk") as caught:
+                await fit(train, batches, **options)
+            assert caught.value is error
+            assert train.record is not None
+            assert (train.record.losses.tolist(), train.record.stopped) == (expected, "OSError")
         train = await start("numpy")
-
-        def batches() -> Iterator[Any]:
-            for i in range(5):
-                yield batch(i)
-            if where == "device":
-                monkeypatch.setattr(train.built.executor, "losses", fails)
-            if where != "validate":
-                raise OSError("the disk is gone")
-
-        async def fails() -> None:
-            raise tg.DeviceLostError("and the device, too")
-
-        def validate(_: Any) -> float:
-            raise OSError("the disk is gone")
-
-        with pytest.raises(OSError, match="the disk is gone"):
-            await train.fit(batches(), progress=False, validate=validate if where == "validate" else None)
+        monkeypatch.setattr(train.built.executor, "losses", lambda: fails_too())
+        with pytest.raises(OSError, match="the disk") as caught:
+            await fit(train, broken())
+        assert caught.value is error
+        assert error.__context__ is None
         assert train.record is not None
-        assert train.record.stopped == "OSError"
-        assert (train.record.steps, len(train.record.losses)) == (5, 0 if where == "device" else 5)
+        assert (train.record.steps, len(train.record.losses)) == (3, 0)
+
+    async def fails_too() -> np.ndarray:
+        raise tg.DeviceLostError("it is gone")
 
     tg.sync(run())
 
@@ -298,6 +309,18 @@ def test_a_record_of_nan_alone_has_no_best_loss() -> None:
 
     text = tg.sync(run())
     assert "loss nan at first, nan at last\n1 step skipped" in text
+
+
+def test_a_loop_that_is_closed_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        train = await start("numpy")
+        monkeypatch.setattr(train.built.executor, "losses", lambda: asyncio.sleep(0))
+        loop = fit(train, [batch(0)], steps=9)
+        while train.record is None or not train.record.steps:
+            loop.send(None)
+        loop.close()
+
+    tg.sync(run())
 
 
 def test_more_steps_than_the_device_keeps_losses_of(monkeypatch: pytest.MonkeyPatch) -> None:
