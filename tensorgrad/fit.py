@@ -1,7 +1,8 @@
 """The training loop: `train.fit` draws batches, makes steps, validates, shows how far it is, and keeps a record.
 
 Steps are queued, and losses are read a few times a second, so that the device need not wait for Python; only where
-`on_step` wants to see every loss, each is read. Batches that are on the device already run as with `run_steps`.
+`on_step` wants to see every loss, each is read. Each is at first, too, and after one that was skipped: the reading
+tells how many steps count, on which the schedule depends. Batches that are on the device run as with `run_steps`.
 """
 
 from __future__ import annotations
@@ -61,10 +62,12 @@ class Fitting(ManySteps, Checkpoints):
         autosave: str | None = None,
         autosave_every: float = 30.0,
     ) -> Record:
-        """Trains on batches and validates, for some epochs. The steps are those of a loop over `step`.
+        """Trains on batches and validates, for some epochs.
 
-        But that losses are read a few times a second: where a step is skipped (see `tg.compile`), learning rate's
-        schedule and bias corrections are a step ahead until then, as with `submit`.
+        The steps are those of a loop over `step`, but for one thing: a step that is skipped, for what is not finite, is
+        noticed when the losses are read. That is after each step at the beginning and after a skipped one, then after 2
+        more, 4 more and so on, up to 1,024 steps or a quarter of a second. Until then the learning rate's schedule and
+        bias corrections count it. With `on_step` they never do; for batches of `train.upload`, see `run_steps`.
 
         Args:
             batches: a `tg.data.DataLoader`, or any iterable or async iterable of batches in the structure given to
@@ -152,7 +155,7 @@ class _Run:
         self.on_step, self.validate, self.every = on_step, validate, every
         self.progress = Progress(extent.shown, show)
         self.saving: _Autosave | None = None
-        self._queued = 0
+        self._queued, self._most_queued = 0, 1
         self._counted = train.state.counts[train._prefix]
 
     @property
@@ -207,7 +210,7 @@ class _Run:
         record.steps += 1
         if result is not None:
             await self._call(result)
-        if self._queued >= LOSS_RING or (self._queued and self.progress.due):
+        if self._queued >= self._most_queued or (self._queued and self.progress.due):
             await self.read()
         if self.every is not None and record.steps % self.every == 0:
             await self.validated()
@@ -227,12 +230,16 @@ class _Run:
             self.progress.tell(losses)
 
     async def read(self) -> None:
-        """Reads the losses of the steps that were queued."""
+        """Reads the losses of the steps that were queued; the more were not skipped, the more may be queued next."""
         if self._queued:
-            losses, given = await self.train._read_losses()
+            train = self.train
+            counted = train.state.counts[train._prefix]
+            losses, given = await train._read_losses()
+            skipped = train.state.counts[train._prefix] < counted
             found, self._queued = losses[-self._queued :], 0
+            self._most_queued = 1 if skipped else min(2 * self._most_queued, LOSS_RING)
             self._note(found)
-            self.train._check_finite(found, given)
+            train._check_finite(found, given)
 
     async def validated(self) -> None:
         """Validates, if that is wanted and was not done at this step."""

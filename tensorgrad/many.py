@@ -115,7 +115,8 @@ class ManySteps(ABC):
             NonFiniteError: a loss is, and `tg.compile` was told to raise. Later steps of its chunk were made.
 
         A loss that is not finite leaves parameters, optimizer state and step count as they were. Up to the end
-        of its chunk, the learning rate's schedule and bias corrections are then a step ahead, as with `submit`.
+        of its chunk, the learning rate's schedule and bias corrections are then a step ahead, as with `submit`; the
+        first chunk, and the next after a skipped step, is one step.
 
         >>> import asyncio
         >>> import numpy as np
@@ -155,6 +156,7 @@ class ManySteps(ABC):
             if self._snapshot_every:
                 count = min(count, max(1, self._snapshot_every - self._since))
             start = time.perf_counter()
+            counted = state.counts[self._prefix]
             own = {"step": self._rows(count)} if "step" in self.built.interface.inputs else {}
             with state.running(count):
                 losses = await executor.run_steps(data, first, count, own)
@@ -164,6 +166,8 @@ class ManySteps(ABC):
                 await state.recount()  # which gradients were finite only the device knows
             else:
                 state.counts[self._prefix] += int(np.isfinite(losses).sum())
+            if state.counts[self._prefix] < counted + count:
+                self._chunk = 1  # some were skipped: what comes next is not a step ahead
             self._since += count
         return losses
 

@@ -54,7 +54,7 @@ class Progress:
 
     @property
     def due(self) -> bool:
-        """Whether the line should be drawn again, if there is one."""
+        """Whether the line should be drawn again, or would be if it were shown."""
         return time.perf_counter() - self._drawn >= BETWEEN_DRAWS
 
     def tell(self, losses: np.ndarray) -> None:
