@@ -161,7 +161,7 @@ class Train(Fitting, Inspected):
 
     def use(self, built: Built) -> None:
         """Steps with this program from now on."""
-        old, self._built = self._built, built
+        old, self._built, self._stepped = self._built, built, False
         self._compiled()
         if old is not None:
             old.executor.destroy()
@@ -250,7 +250,7 @@ class Train(Fitting, Inspected):
     def _made(self, inputs: dict[str, Any], finite: bool) -> None:
         """Notes a step that was made."""
         self._positions.look(inputs)
-        self._last = inputs
+        self._last, self._stepped = inputs, True
         self.state.counts[self._prefix] += finite
         self._since += 1
 
@@ -306,10 +306,12 @@ class Train(Fitting, Inspected):
         """The last step's gradients by parameter name.
 
         Raises:
-            InputError: without `keep_grads=True`.
+            InputError: without `keep_grads=True`, or before the first step on this device.
         """
         if not self._keep_grads:
             raise InputError("compile with keep_grads=True to read gradients", call_site())
+        if not self._stepped:
+            raise InputError("there are no gradients yet: no step was finished since this was compiled", call_site())
         async with self.state.turns:
             return await self.built.executor.download_param_grads()
 

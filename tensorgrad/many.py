@@ -48,6 +48,7 @@ class ManySteps(ABC):
     _last: dict[str, Any] | None
     _chunk = 1
     _destroyed = False
+    _stepped = False
 
     def __repr__(self) -> str:
         return f"<Train of {self.state} with {self.optimizer!r}; await train.step({self.inputs})>"
@@ -168,7 +169,7 @@ class ManySteps(ABC):
                 state.counts[self._prefix] += int(np.isfinite(losses).sum())
             if state.counts[self._prefix] < counted + count:
                 self._chunk = 1  # some were skipped: what comes next is not a step ahead
-            self._since += count
+            self._since, self._stepped = self._since + count, True
         return losses
 
     async def _settle(self) -> None:

@@ -124,6 +124,26 @@ def test_parameters_are_those_of_the_state_and_change_nothing(train: tg.Train) -
     assert (numbers["steps"], numbers["gradients"]) == (train.state.steps, {})
 
 
+def test_gradients_are_shown_once_a_step_was_made(train: tg.Train) -> None:
+    loss_fn, specs = lambda model, x: tg.mean(model(x) ** 2), {"x": tg.f32[3, 2]}
+
+    async def kept() -> tg.Train:
+        return await tg.compile(tg.nn.Linear(2, 2), loss_fn, tg.optim.SGD(0.1), specs, device="numpy", keep_grads=True)
+
+    async def resumed() -> tg.Train:
+        before, step = await kept(), await kept()
+        await before.step(x=np.ones((3, 2)))
+        await step.load_state_dict(await before.state_dict())
+        return step
+
+    step = asyncio.run(resumed())
+    program = ask("programs")["programs"][0]["program"]
+    numbers = ask("numbers", program=program, names=["weight"])
+    assert (numbers["steps"], numbers["gradients"]) == (1, {})
+    asyncio.run(step.step(x=np.ones((3, 2))))
+    assert list(ask("numbers", program=program, names=["weight"])["gradients"]) == ["weight"]
+
+
 def test_what_is_not_finite_is_counted_and_large_arrays_are_thinned() -> None:
     from tensorgrad_page.inspecting import COUNTED, PICTURED, _like
 

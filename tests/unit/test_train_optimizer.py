@@ -63,7 +63,9 @@ def exact_loss(p: Arrays, x: np.ndarray, t: np.ndarray) -> float:
 
 async def test_gradients_are_the_last_steps_and_the_users_own() -> None:
     train = await line(keep_grads=True)
-    assert all(not grad.any() for grad in (await train.gradients()).values()), "no step yet"
+    await train.check(x=ONES)
+    with pytest.raises(tg.InputError, match="there are no gradients yet: no step was finished"):
+        await train.gradients()
     await train.step(x=ONES)
     first = await train.gradients()
     kept = {name: grad.copy() for name, grad in first.items()}
@@ -72,6 +74,31 @@ async def test_gradients_are_the_last_steps_and_the_users_own() -> None:
     for name, grad in first.items():
         np.testing.assert_array_equal(grad, kept[name])
         assert not np.array_equal(grad, second[name])
+
+
+async def test_every_kind_of_step_leaves_gradients_and_a_load_none() -> None:
+    made = await line(keep_grads=True)
+    await made.step(x=ONES)
+    wanted, saved = await made.gradients(), await (await line()).state_dict()
+    calls: list[Any] = [
+        lambda train: train.submit(x=ONES),
+        lambda train: train.run_steps(1, {"x": ONES[None]}),
+        lambda train: train.profile(x=ONES),
+        lambda train: train.fit([{"x": ONES}], progress=False),
+    ]
+    for call in calls:
+        train = await line(keep_grads=True)
+        await train.load_state_dict(saved)
+        with pytest.raises(tg.InputError, match="there are no gradients yet"):
+            await train.gradients()
+        await call(train)
+        for name, grad in (await train.gradients()).items():
+            np.testing.assert_array_equal(grad, wanted[name])
+    train = await line(keep_grads=True, snapshot_every=1)
+    await train.step(x=ONES)
+    await train.restore()
+    with pytest.raises(tg.InputError, match="there are no gradients yet"):
+        await train.gradients()
 
 
 async def test_gradients_that_were_not_asked_for() -> None:

@@ -14,6 +14,7 @@ import math
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from itertools import count
 from pathlib import PurePath
 from typing import Any
@@ -22,6 +23,7 @@ import numpy as np
 
 from tensorgrad import Train
 from tensorgrad.callsite import CallSite
+from tensorgrad.errors import InputError
 from tensorgrad.inspect import Inspected, KernelView, Profile, Timed, by_line, programs
 from tensorgrad.inspect.graphs import name_of, show_call, show_results, source_line
 from tensorgrad.inspect.memory import KINDS
@@ -262,8 +264,9 @@ async def _numbers_now(program: int, names: list[str]) -> dict[str, Any]:
         arrays = await state.read(names)
     gradients: dict[str, Any] = {}
     if isinstance(shown, Train) and shown.built.graph.grads and state.steps:
-        found = await shown.gradients()
-        gradients = {name: _like(found[name]) for name in names if name in found}
+        with suppress(InputError):  # the steps may be those of a checkpoint, which has no gradients
+            found = await shown.gradients()
+            gradients = {name: _like(found[name]) for name in names if name in found}
     return {"steps": state.steps, "values": {n: _like(array) for n, array in arrays.items()}, "gradients": gradients}
 
 
